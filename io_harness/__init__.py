@@ -1,0 +1,3 @@
+"""Runs an AI agent from a typed task contract to a verified result, durably, on Temporal."""
+
+__version__ = "0.1.0"

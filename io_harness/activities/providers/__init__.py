@@ -1,0 +1,1 @@
+"""Providers of models, one module each behind one protocol."""

@@ -1,0 +1,1 @@
+"""The `io-harness` command."""

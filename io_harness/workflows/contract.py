@@ -1,0 +1,303 @@
+"""The task contract: everything a person decides before a run, validated on construction."""
+
+from decimal import Decimal
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+
+from .model import Strict
+
+NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Argv = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
+Command = NonEmpty | Argv
+"""A shell command line (string), or an argument vector (list) that no shell reads."""
+
+
+def _relative(value: str) -> str:
+    path = PurePosixPath(value)
+    if not value or path.is_absolute() or ".." in path.parts or "\0" in value:
+        raise ValueError("must be a path inside the workspace: relative, without '..'")
+    return str(path)
+
+
+def _env_reference(value: str) -> str:
+    scheme, _, name = value.partition(":")
+    if scheme != "env" or not name.replace("_", "").isalnum() or name[0].isdigit():
+        raise ValueError(
+            "must name a variable of the worker's environment, like env:ANTHROPIC_API_KEY; "
+            "a secret itself never belongs in a contract"
+        )
+    return value
+
+
+RelativePath = Annotated[str, AfterValidator(_relative)]
+CredentialRef = Annotated[str, AfterValidator(_env_reference)]
+
+
+# --- workspace ------------------------------------------------------------------------------------
+
+
+class _Source(Strict):
+    setup: Command | None = None
+    """Prepares the run's copy (and each fresh checkout that is verified), in the sandbox."""
+    setup_seconds: int = Field(600, ge=1, le=7200)
+    ignored: Literal["bring", "leave"] = "bring"
+    """Whether files that git ignores (an environment, installed modules) come along."""
+    exclude: tuple[RelativePath, ...] = ()
+    """Folders or files that are not brought along."""
+    ignored_limit_mb: int = Field(1024, ge=0)
+    """Ignored files above this many MiB in total are an error that names the largest."""
+
+
+class DirectorySource(_Source):
+    """A directory of the worker's host; a git repository or not."""
+
+    kind: Literal["directory"] = "directory"
+    path: NonEmpty
+
+
+class GitSource(_Source):
+    """A git repository by URL, at a ref."""
+
+    kind: Literal["git"] = "git"
+    url: NonEmpty
+    ref: NonEmpty = "HEAD"
+
+
+Source = Annotated[DirectorySource | GitSource, Field(discriminator="kind")]
+
+
+# --- verification ---------------------------------------------------------------------------------
+
+
+class CommandCheck(Strict):
+    """Passes when the command exits as expected in a fresh checkout of the result."""
+
+    kind: Literal["command"] = "command"
+    run: Command
+    expect_exit: int = Field(0, ge=0, le=255)
+    seconds: int = Field(600, ge=1, le=86_400)
+    protect: tuple[RelativePath, ...] = ()
+    """Paths restored from the base before the command runs, whatever the agent did to them."""
+    allow_zero_tests: bool = False
+    """By default a run in which a known test runner says that it ran no test is no pass."""
+
+
+class TestsCheck(Strict):
+    """Files of the contract's own laid over the checkout, then a command. The agent can neither read
+    nor write them."""
+
+    kind: Literal["tests"] = "tests"
+    files: Annotated[dict[RelativePath, str], Field(min_length=1)]
+    """Path inside the checkout to text content."""
+    run: Command
+    expect_exit: int = Field(0, ge=0, le=255)
+    seconds: int = Field(600, ge=1, le=86_400)
+    protect: tuple[RelativePath, ...] = ()
+    allow_zero_tests: bool = False
+
+
+class FileContains(Strict):
+    kind: Literal["file_contains"] = "file_contains"
+    path: RelativePath
+    text: NonEmpty
+
+
+class FileEquals(Strict):
+    kind: Literal["file_equals"] = "file_equals"
+    path: RelativePath
+    text: str
+
+
+class JsonSchemaCheck(Strict):
+    """Passes when the final answer is valid under the schema (draft 2020-12 unless `$schema` says
+    otherwise)."""
+
+    kind: Literal["json_schema"] = "json_schema"
+    json_schema: dict[str, JsonValue]
+
+
+class AllOf(Strict):
+    kind: Literal["all_of"] = "all_of"
+    checks: Annotated[tuple["Check", ...], Field(min_length=1)]
+
+
+class AnyOf(Strict):
+    kind: Literal["any_of"] = "any_of"
+    checks: Annotated[tuple["Check", ...], Field(min_length=1)]
+
+
+class NoCheck(Strict):
+    """No criterion: the run ends as `finished`, not as `success`."""
+
+    kind: Literal["none"] = "none"
+
+
+Check = Annotated[
+    CommandCheck | TestsCheck | FileContains | FileEquals | JsonSchemaCheck | AllOf | AnyOf,
+    Field(discriminator="kind"),
+]
+Verification = Annotated[
+    CommandCheck
+    | TestsCheck
+    | FileContains
+    | FileEquals
+    | JsonSchemaCheck
+    | AllOf
+    | AnyOf
+    | NoCheck,
+    Field(discriminator="kind"),
+]
+
+
+# --- budget, model --------------------------------------------------------------------------------
+
+
+class Budget(Strict):
+    """What a run may spend. Each is checked before the spend."""
+
+    steps: int = Field(50, ge=1, le=10_000)
+    """Model calls."""
+    tool_calls: int = Field(500, ge=0)
+    tokens: int = Field(2_000_000, ge=1)
+    """Input and output tokens of all model calls together, cached ones included."""
+    usd: Decimal | None = Field(None, gt=0, max_digits=12, decimal_places=6)
+    """US dollars. Needs a known price for every model of the chain."""
+    working_seconds: int = Field(3600, ge=1)
+    """Time in which the run works; time spent waiting for a human doesn't count."""
+    wall_seconds: int | None = Field(None, ge=1)
+    """Time from start to end, waiting included; None is no limit."""
+
+
+class Price(Strict):
+    """US dollars per million tokens."""
+
+    input: Decimal = Field(ge=0)
+    output: Decimal = Field(ge=0)
+    cached_input: Decimal | None = Field(None, ge=0)
+    """None: as `input`."""
+    cache_write: Decimal | None = Field(None, ge=0)
+    """None: as `input`."""
+
+
+class ModelOptions(Strict):
+    temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
+    max_output_tokens: int = Field(16_384, ge=1)
+    """Ceiling of one reply; the budget may lower it further."""
+    context_tokens: int = Field(160_000, ge=4_000)
+    """How much of the model's window one request may fill."""
+    seconds: int = Field(600, ge=1, le=3600)
+    """Total time of one model call."""
+    idle_seconds: int = Field(120, ge=1, le=3600)
+    """Longest silence on a stream before it counts as cut."""
+
+
+class Model(Strict):
+    """One model of one provider."""
+
+    provider: NonEmpty
+    """anthropic, openai, openai-responses, openrouter, openai-compatible, replay, or a registered
+    name."""
+    name: NonEmpty
+    base_url: NonEmpty | None = None
+    """Needed by openai-compatible; for `replay`, the recording's file path."""
+    api_key: CredentialRef | None = None
+    """Which variable of the worker's environment holds the key; None: the provider's usual one."""
+    options: ModelOptions = ModelOptions()
+    price: Price | None = None
+    """Overrides the known price."""
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+class Limits(Strict):
+    """Limits of one sandboxed command."""
+
+    wall_seconds: int = Field(120, ge=1, le=86_400)
+    cpu_seconds: int = Field(60, ge=1, le=86_400)
+    memory_mb: int = Field(2048, ge=16)
+    processes: int = Field(256, ge=1)
+    open_files: int = Field(512, ge=16)
+    file_mb: int = Field(1024, ge=1)
+    tmp_mb: int = Field(256, ge=1)
+
+
+Property = Literal[
+    "fs_write", "fs_read", "proc_hidden", "net_deny", "egress_allowlist", "privesc", "syscalls",
+    "memory", "pids", "cpu", "wall", "output", "disk", "kill_tree", "env",
+]  # fmt: skip
+
+
+class SandboxSpec(Strict):
+    limits: Limits = Limits()
+    env: tuple[NonEmpty, ...] = ()
+    """Names of worker variables that sandboxed commands may see, besides the basic ones."""
+
+
+class Apply(Strict):
+    """Write the change back into the source directory."""
+
+    mode: Literal["apply"] = "apply"
+
+
+class Branch(Strict):
+    """Commit the change on a branch of the source repository; its working tree stays as it is."""
+
+    mode: Literal["branch"] = "branch"
+    name: NonEmpty | None = None
+    """None: io-harness/<run>."""
+
+
+class Patch(Strict):
+    """Write the change as a unified diff to a file of the worker's host."""
+
+    mode: Literal["patch"] = "patch"
+    path: NonEmpty
+
+
+Landing = Annotated[Apply | Branch | Patch, Field(discriminator="mode")]
+
+
+class TaskContract(Strict):
+    """What is to be done, how it is judged, and what it may cost."""
+
+    goal: Annotated[NonEmpty, Field(max_length=50_000)]
+    constraints: tuple[NonEmpty, ...] = ()
+    """Further sentences the agent is told to keep to."""
+    workspace: Source
+    verification: Verification
+    budget: Budget = Budget()
+    model: Model
+    fallbacks: tuple[Model, ...] = ()
+    """Tried in order when the model before fails in a way that another could cure."""
+    landing: Landing = Apply()
+    sandbox: SandboxSpec = SandboxSpec()
+    output_schema: dict[str, JsonValue] | None = None
+    """JSON Schema of the structured answer that the agent must give when it finishes."""
+    labels: dict[NonEmpty, str] = {}
+    """Free text for people's own use; kept in the result."""
+
+    @model_validator(mode="after")
+    def _landing_fits_source(self) -> Self:
+        if isinstance(self.workspace, GitSource) and isinstance(self.landing, Apply):
+            raise ValueError(
+                "landing.mode 'apply' writes into a source directory, and a git URL has none; "
+                "use {'mode': 'branch'} or {'mode': 'patch', 'path': ...}"
+            )
+        return self
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The chain, first choice first."""
+        return (self.model, *self.fallbacks)
+
+
+def contract_schema() -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a contract, for clients in other languages."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **TaskContract.model_json_schema(),
+    }

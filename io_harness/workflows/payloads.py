@@ -1,0 +1,194 @@
+"""What goes into the activities and what comes out of them.
+
+Invariant: a message is in history once. Results carry messages in; inputs never carry the transcript.
+"""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from .contract import Price
+from .messages import AssistantMessage, Observation, ToolCall
+from .model import Record
+from .result import FileChange, IsolationReport, Outcome, Usage
+
+INLINE_ARGUMENTS_BYTES = 8 * 1024
+"""Larger arguments of a tool call travel by reference to the message that holds them."""
+INLINE_OUTPUT_BYTES = 32 * 1024
+"""Ceiling of any text that an activity returns inline."""
+
+
+class RunScope(Record):
+    """Which run an activity works for. The contract is not in it: the activity reads it by the query
+    `contract` and caches it by digest."""
+
+    key: str
+    """Names the run's refs, working copy and spilled outputs: safe as a file name, one per run."""
+    contract_digest: str
+
+
+# --- prepare --------------------------------------------------------------------------------------
+
+
+class PrepareInput(Record):
+    run: RunScope
+
+
+class Prepared(Record):
+    base: str
+    """Commit of the first snapshot."""
+    repo: str
+    """Short name of the source, for lists of runs."""
+    prices: tuple[Price | None, ...]
+    """Price of each model of the chain; None where it is not known."""
+    isolation: IsolationReport
+    search_attributes: tuple[str, ...]
+    """Those of ours that are registered in the namespace."""
+    prompt_tokens: int
+    """Conservative estimate of the system prompt and the tool descriptions together."""
+
+
+# --- complete -------------------------------------------------------------------------------------
+
+FinishReason = Literal[
+    "stop", "tool_use", "length", "refusal", "content_filter", "context_overflow", "paused"
+]
+
+
+class TranscriptMark(Record):
+    """A prefix of the transcript: its first `upto` messages, whose digest chain ends in `digest`."""
+
+    upto: int
+    digest: str
+
+
+class CompleteInput(Record):
+    """Asks for the message that follows `transcript`, which the activity reads by query."""
+
+    run: RunScope
+    step: int
+    transcript: TranscriptMark
+    model: int
+    """Index in the contract's chain of models."""
+    max_output_tokens: int
+
+
+class Completion(Record):
+    message: AssistantMessage
+    finish: FinishReason
+    usage: Usage
+    cost_usd: Decimal | None
+    """None: the price is not known."""
+
+
+# --- use_tool -------------------------------------------------------------------------------------
+
+
+class InlineCall(Record):
+    kind: Literal["inline"] = "inline"
+    call: ToolCall
+
+
+class CallReference(Record):
+    """A call whose arguments are too large to be twice in history."""
+
+    kind: Literal["reference"] = "reference"
+    transcript: TranscriptMark
+    """Prefix whose last message is the assistant's that made the call."""
+    position: int
+    """Index among that message's calls."""
+
+
+Act = Literal["read", "write", "exec", "net"]
+
+
+class Reason(Record):
+    """Which rule decided, and in which layer it stands."""
+
+    effect: Literal["allow", "ask", "deny"]
+    rule: str
+    """The rule as written, or `default`."""
+    layer: str
+
+
+class ApprovalRequest(Record):
+    """What a human is asked, as an activity found it at the point of effect."""
+
+    act: Act | Literal["land", "question", "retry"]
+    target: str
+    """Resolved path, simple command, or canonical host:port."""
+    tool: str
+    why: Reason
+    preview: str
+    """Exactly what is shown: the diff, the argv, the host."""
+    preview_kind: Literal["diff", "command", "text"]
+    digest: str
+    """sha256 of act, target, arguments and preview. A grant holds for this and nothing else."""
+
+
+class Grant(Record):
+    """A human's yes to one request, bound to what was shown."""
+
+    digest: str
+
+
+class UseToolInput(Record):
+    run: RunScope
+    step: int
+    base: str
+    """Snapshot from which the call starts, on every attempt."""
+    call: Annotated[InlineCall | CallReference, Field(discriminator="kind")]
+    grants: tuple[Grant, ...] = ()
+
+
+class ToolDone(Record):
+    kind: Literal["done"] = "done"
+    head: str
+    """Snapshot after the call; equal to the base if nothing changed."""
+    observation: Observation
+    changed: tuple[FileChange, ...] = ()
+    refused: Reason | None = None
+    """Set if the policy refused the call; it then had no effect."""
+
+
+class NeedsApproval(Record):
+    """The call had no effect; a human is asked first."""
+
+    kind: Literal["needs_approval"] = "needs_approval"
+    requests: Annotated[tuple[ApprovalRequest, ...], Field(min_length=1)]
+
+
+ToolOutcome = Annotated[ToolDone | NeedsApproval, Field(discriminator="kind")]
+
+
+# --- verify, land, release ------------------------------------------------------------------------
+
+
+class VerifyInput(Record):
+    run: RunScope
+    base: str
+    head: str
+    answer: JsonValue = None
+
+
+class LandInput(Record):
+    run: RunScope
+    base: str
+    head: str
+    title: str
+    """First line of a commit message."""
+
+
+class ReleaseInput(Record):
+    """End of a run: nothing of it keeps running, the copy goes, the work stays on a ref."""
+
+    run: RunScope
+    base: str
+    head: str
+    outcome: Outcome
+
+
+class Released(Record):
+    ref: str
+    """Ref in the snapshot store that keeps the work."""
