@@ -1,9 +1,10 @@
 """Reads a run's contract and transcript by query to the activity's own workflow."""
 
 from collections import OrderedDict
+from typing import TypeVar
 
-from pydantic import TypeAdapter
 from temporalio import activity
+from temporalio.client import WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from io_harness.workflows.contract import TaskContract
@@ -11,8 +12,9 @@ from io_harness.workflows.messages import Message
 from io_harness.workflows.payloads import RunScope, TranscriptMark
 from io_harness.workflows.transcript import TranscriptPage, contract_digest, extend_digest
 
+T = TypeVar("T")
+
 _CACHED_RUNS = 256
-_PAGE = TypeAdapter(TranscriptPage)
 
 
 class RunReader:
@@ -74,13 +76,13 @@ class RunReader:
         return known[mark.upto - 1][1] == mark.digest
 
 
-def _own_workflow():  # type: ignore[no-untyped-def]
+def _own_workflow() -> WorkflowHandle[object, object]:
     info = activity.info()
     assert info.workflow_id is not None
     return activity.client().get_workflow_handle(info.workflow_id, run_id=info.workflow_run_id)
 
 
-def _remember[T](cache: OrderedDict[str, T], key: str, value: T) -> None:
+def _remember(cache: OrderedDict[str, T], key: str, value: T) -> None:
     cache[key] = value
     cache.move_to_end(key)
     while len(cache) > _CACHED_RUNS:

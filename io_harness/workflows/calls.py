@@ -4,41 +4,100 @@ Nothing is unbounded: each has `schedule_to_close`, a maximum of attempts and a 
 """
 
 from datetime import timedelta
+from typing import Any, cast
 
-from pydantic import BaseModel
 from temporalio import workflow
 from temporalio.common import RetryPolicy
+from temporalio.workflow import ActivityCancellationType
 
 from .model import Record
 from .payloads import (
     CompleteInput,
     Completion,
+    Effect,
     LandInput,
-    NeedsApproval,
-    PrepareInput,
+    LandOutcome,
     Prepared,
+    PrepareInput,
     Released,
     ReleaseInput,
-    ToolDone,
+    ToolOutcome,
     UseToolInput,
     VerifyInput,
 )
-from .result import Landed, LandConflict, NothingToLand, VerificationReport
+from .result import VerificationReport
 
-HEARTBEAT = timedelta(seconds=10)
-"""A worker that is silent for longer is taken for dead and its call runs elsewhere."""
-_SETUP_SHARE = 1800  # seconds for copying a source, besides its setup command
-
-
-class _ToolOutcome(Record):
-    """Temporal decodes into one type; the union is a field of it."""
+HEARTBEAT_SECONDS = 10
+"""A worker that is silent for longer is taken for dead, and its call runs elsewhere."""
+LAND_SECONDS = 600
+RELEASE_SECONDS = 120
 
 
-def _retry(attempts: int) -> RetryPolicy:
-    # The cap on the interval is no cap on waiting: a provider's Retry-After overrides it.
-    return RetryPolicy(
-        initial_interval=timedelta(seconds=1),
-        backoff_coefficient=2,
-        maximum_interval=timedelta(seconds=60),
-        maximum_attempts=attempts,
+class Bounds(Record):
+    """How long one call may take."""
+
+    attempt_seconds: float
+    total_seconds: float
+    """All attempts and the waits between them."""
+
+
+async def prepare(arg: PrepareInput, bounds: Bounds, summary: str) -> Prepared:
+    return cast(Prepared, await _call("prepare", arg, Prepared, bounds, summary, attempts=4))
+
+
+async def complete(arg: CompleteInput, bounds: Bounds, summary: str) -> Completion:
+    return cast(Completion, await _call("complete", arg, Completion, bounds, summary, attempts=6))
+
+
+async def use_tool(
+    arg: UseToolInput, bounds: Bounds, summary: str, *, effect: Effect
+) -> ToolOutcome:
+    attempts = 1 if effect == "unrepeatable" else 5
+    outcome = await _call("use_tool", arg, ToolOutcome, bounds, summary, attempts=attempts)
+    return cast(ToolOutcome, outcome)
+
+
+async def verify(arg: VerifyInput, bounds: Bounds, summary: str) -> VerificationReport:
+    report = await _call("verify", arg, VerificationReport, bounds, summary, attempts=4)
+    return cast(VerificationReport, report)
+
+
+async def land(arg: LandInput, summary: str) -> LandOutcome:
+    bounds = Bounds(attempt_seconds=LAND_SECONDS, total_seconds=LAND_SECONDS * 4)
+    return cast(LandOutcome, await _call("land", arg, LandOutcome, bounds, summary, attempts=5))
+
+
+async def release(arg: ReleaseInput, summary: str) -> Released:
+    bounds = Bounds(attempt_seconds=RELEASE_SECONDS, total_seconds=RELEASE_SECONDS * 4)
+    return cast(Released, await _call("release", arg, Released, bounds, summary, attempts=5))
+
+
+async def _call(
+    name: str, arg: Record, result: object, bounds: Bounds, summary: str, *, attempts: int
+) -> object:
+    return await workflow.execute_activity(
+        name,
+        arg,
+        # A union is as good a hint to the pydantic converter as a class; the SDK's signature says type.
+        result_type=cast("type[Any]", result),
+        start_to_close_timeout=timedelta(seconds=min(bounds.attempt_seconds, bounds.total_seconds)),
+        schedule_to_close_timeout=timedelta(seconds=bounds.total_seconds),
+        heartbeat_timeout=timedelta(seconds=HEARTBEAT_SECONDS),
+        # The ceiling of the interval is none on waiting: a provider's Retry-After overrides it.
+        retry_policy=RetryPolicy(
+            initial_interval=timedelta(seconds=1),
+            backoff_coefficient=2,
+            maximum_interval=timedelta(seconds=60),
+            maximum_attempts=attempts,
+        ),
+        # A cancelled run waits until the process tree of its call is dead.
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=_short(summary),
     )
+
+
+def _short(text: str) -> str:
+    """The UI shows one line; the server takes 400 bytes of summary at most."""
+    line = " ".join(text.split())
+    encoded = line.encode()
+    return line if len(encoded) <= 200 else encoded[:197].decode(errors="ignore") + "…"

@@ -3,6 +3,8 @@
 Invariant: a message is in history once. Results carry messages in; inputs never carry the transcript.
 """
 
+import hashlib
+import json
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -11,7 +13,15 @@ from pydantic import Field, JsonValue
 from .contract import Price
 from .messages import AssistantMessage, Observation, ToolCall
 from .model import Record
-from .result import FileChange, IsolationReport, Outcome, Usage
+from .result import (
+    FileChange,
+    IsolationReport,
+    LandConflict,
+    Landed,
+    NothingToLand,
+    Outcome,
+    Usage,
+)
 
 INLINE_ARGUMENTS_BYTES = 8 * 1024
 """Larger arguments of a tool call travel by reference to the message that holds them."""
@@ -26,6 +36,11 @@ class RunScope(Record):
     key: str
     """Names the run's refs, working copy and spilled outputs: safe as a file name, one per run."""
     contract_digest: str
+
+
+Effect = Literal["read", "write", "unrepeatable"]
+"""Decides retries: reads run again, writes run again from their base snapshot, unrepeatable calls
+are never repeated silently."""
 
 
 # --- prepare --------------------------------------------------------------------------------------
@@ -45,6 +60,8 @@ class Prepared(Record):
     isolation: IsolationReport
     search_attributes: tuple[str, ...]
     """Those of ours that are registered in the namespace."""
+    effects: dict[str, Effect] = {}
+    """Effect class of each tool that is offered, by name."""
     prompt_tokens: int
     """Conservative estimate of the system prompt and the tool descriptions together."""
 
@@ -68,6 +85,8 @@ class CompleteInput(Record):
 
     run: RunScope
     step: int
+    purpose: Literal["turn", "fold"] = "turn"
+    """fold: summarise the transcript instead of going on with it; no tool is offered."""
     transcript: TranscriptMark
     model: int
     """Index in the contract's chain of models."""
@@ -128,9 +147,17 @@ class ApprovalRequest(Record):
 
 
 class Grant(Record):
-    """A human's yes to one request, bound to what was shown."""
+    """A human's yes, bound to what was shown or to the arguments that the human wrote instead."""
 
+    of: Literal["request", "arguments"] = "request"
     digest: str
+    """The request's digest, or `arguments_digest` of the rewritten call."""
+
+
+def arguments_digest(arguments: dict[str, JsonValue]) -> str:
+    """sha256 of a call's arguments as JSON with sorted keys."""
+    encoded = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(encoded.encode()).hexdigest()
 
 
 class UseToolInput(Record):
@@ -140,6 +167,8 @@ class UseToolInput(Record):
     """Snapshot from which the call starts, on every attempt."""
     call: Annotated[InlineCall | CallReference, Field(discriminator="kind")]
     grants: tuple[Grant, ...] = ()
+    preview_only: bool = False
+    """Only find out whether the call would ask; it then has no effect whatever the policy says."""
 
 
 class ToolDone(Record):
@@ -159,7 +188,13 @@ class NeedsApproval(Record):
     requests: Annotated[tuple[ApprovalRequest, ...], Field(min_length=1)]
 
 
-ToolOutcome = Annotated[ToolDone | NeedsApproval, Field(discriminator="kind")]
+class WouldAct(Record):
+    """Answer to `preview_only`: the call would run, or be refused, without asking."""
+
+    kind: Literal["would_act"] = "would_act"
+
+
+ToolOutcome = Annotated[ToolDone | NeedsApproval | WouldAct, Field(discriminator="kind")]
 
 
 # --- verify, land, release ------------------------------------------------------------------------
@@ -178,6 +213,14 @@ class LandInput(Record):
     head: str
     title: str
     """First line of a commit message."""
+    verification: str = ""
+    """One line on how the change was verified, shown to whoever approves it."""
+    grants: tuple[Grant, ...] = ()
+
+
+LandOutcome = Annotated[
+    Landed | LandConflict | NothingToLand | NeedsApproval, Field(discriminator="kind")
+]
 
 
 class ReleaseInput(Record):

@@ -1,0 +1,80 @@
+"""The transcript of a run, with a digest chain by which workers cache what they have read of it."""
+
+import hashlib
+from collections.abc import Iterable
+
+from .contract import TaskContract
+from .messages import Message
+from .model import Record
+from .payloads import TranscriptMark
+
+PAGE_BYTES = 1_000_000
+"""Ceiling of one page, well below the 2 MB at which the server refuses a query's result."""
+
+
+class TranscriptPage(Record):
+    start: int
+    """Index of the first message of this page."""
+    messages: tuple[Message, ...]
+    total: int
+    """Messages in the whole transcript."""
+
+
+def extend_digest(previous: str, message: Message) -> str:
+    """Digest of a transcript from the digest of all but its last message (empty string for none)."""
+    return hashlib.sha256(f"{previous}\n{message.model_dump_json()}".encode()).hexdigest()
+
+
+def contract_digest(contract: TaskContract) -> str:
+    return hashlib.sha256(contract.model_dump_json().encode()).hexdigest()
+
+
+class Transcript:
+    """Messages in order. Grows at the end; a fold replaces all but the end."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._messages: list[Message] = []
+        self._digests: list[str] = []
+        self._sizes: list[int] = []
+        for message in messages:
+            self.append(message)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(self._messages)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all messages as JSON."""
+        return sum(self._sizes)
+
+    def bytes_from(self, start: int) -> int:
+        """Size of the messages from index `start` on, as JSON."""
+        return sum(self._sizes[start:])
+
+    def append(self, message: Message) -> None:
+        encoded = message.model_dump_json().encode()
+        previous = self._digests[-1] if self._digests else ""
+        self._digests.append(hashlib.sha256(previous.encode() + b"\n" + encoded).hexdigest())
+        self._sizes.append(len(encoded))
+        self._messages.append(message)
+
+    @property
+    def mark(self) -> TranscriptMark:
+        """Names the whole transcript as it is now."""
+        return TranscriptMark(
+            upto=len(self._messages), digest=self._digests[-1] if self._digests else ""
+        )
+
+    def page(self, start: int) -> TranscriptPage:
+        """As many messages from index `start` on as fit a query's result, one at least."""
+        end, size = max(start, 0), 0
+        while end < len(self._messages) and (end == start or size + self._sizes[end] <= PAGE_BYTES):
+            size += self._sizes[end]
+            end += 1
+        return TranscriptPage(
+            start=start, messages=tuple(self._messages[start:end]), total=len(self._messages)
+        )
