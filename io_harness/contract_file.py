@@ -1,0 +1,272 @@
+"""Reads a contract from a YAML or JSON file, or says field by field what is wrong with it."""
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from io_harness.workflows.contract import TaskContract, contract_schema
+
+_Path = tuple[str | int, ...]
+_TAGS = ("kind", "mode")  # discriminators of the contract's unions
+_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+_SHOWN_VALUE = 60
+
+
+class ContractError(Exception):
+    """A contract can't be read or isn't valid. The message names file, field, value and remedy."""
+
+
+def read_contract(file: Path) -> TaskContract:
+    """Read and validate one contract file (`.json`, else YAML). Relative paths in it are relative to
+    the file's own directory.
+
+    Raises:
+        ContractError: The file can't be read or parsed, or isn't a valid contract.
+    """
+    data, lines = _parse(file)
+    if not isinstance(data, dict):
+        raise ContractError(f"{file}: must be a mapping of contract fields, not {_show(data)}")
+    return contract_from(anchored(data, file.parent), str(file), lines)
+
+
+def contract_from(
+    data: Mapping[str, JsonValue], where: str, lines: Mapping[_Path, int] | None = None
+) -> TaskContract:
+    """Validate contract fields.
+
+    Args:
+        where: Names the origin in error messages.
+        lines: Line of each field, where known.
+
+    Raises:
+        ContractError: With one line per wrong field.
+    """
+    try:
+        return TaskContract.model_validate(data)
+    except ValidationError as error:
+        problems = _problems(error.errors(include_url=False), data)
+    shown = [_line(path, what, lines or {}) for path, what in problems.items()]
+    count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
+    raise ContractError("\n  ".join([f"{where} is not a valid contract ({count}):", *shown]))
+
+
+def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue]:
+    """The same fields with file paths made absolute: a worker has another current directory."""
+    result = dict(data)
+    for section, key in (("workspace", "path"), ("landing", "path"), ("model", "base_url")):
+        fields = result.get(section)
+        if not isinstance(fields, dict) or not isinstance(value := fields.get(key), str):
+            continue
+        if key == "base_url" and fields.get("provider") != "replay":
+            continue
+        absolute = (folder / Path(value).expanduser()).resolve()
+        result[section] = {**fields, key: str(absolute)}
+    return result
+
+
+# --- parsing --------------------------------------------------------------------------------------
+
+
+def _parse(file: Path) -> tuple[JsonValue, dict[_Path, int]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ContractError(f"{file}: can't be read: {reason}") from None
+    if file.suffix == ".json":
+        try:
+            return json.loads(text, object_pairs_hook=_no_duplicates), {}
+        except ValueError as error:
+            raise ContractError(f"{file}: not valid JSON: {error}") from None
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        lines: dict[_Path, int] = {}
+        if root is not None:
+            _collect_lines(root, (), lines)
+        return yaml.safe_load(text), lines
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
+        raise ContractError(f"{at}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ContractError(f"{file}: not valid YAML: {error}") from None
+
+
+def _no_duplicates(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} is given twice")
+        found[key] = value
+    return found
+
+
+def _collect_lines(node: yaml.Node, path: _Path, lines: dict[_Path, int]) -> None:
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _collect_lines(item, (*path, index), lines)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            at = (*path, str(key.value))
+            if at in lines:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark
+                )
+            lines[at] = key.start_mark.line + 1
+            _collect_lines(value, at, lines)
+
+
+# --- explaining -----------------------------------------------------------------------------------
+
+
+def _problems(
+    errors: Sequence[ErrorDetails], data: JsonValue | Mapping[str, JsonValue]
+) -> dict[_Path, str]:
+    """One sentence per wrong field. Alternatives of a plain union are one problem; a list that is
+    empty only because its items are wrong is none."""
+    found: dict[_Path, list[ErrorDetails]] = {}
+    for error in errors:
+        found.setdefault(_data_path(error, data), []).append(error)
+    inner = {path[:n] for path in found for n in range(len(path))}
+    schema = contract_schema()
+    return {
+        path: _explain(group, _schema_at(schema, path, data))
+        for path, group in found.items()
+        if not (path in inner and path and all(e["type"] == "too_short" for e in group))
+    }
+
+
+def _data_path(error: ErrorDetails, data: Any) -> _Path:
+    """Where in the file the error is: pydantic's location without the names of union members."""
+    path: list[str | int] = []
+    for number, part in enumerate(error["loc"]):
+        last = number == len(error["loc"]) - 1
+        if isinstance(data, Mapping):
+            absent = part not in data
+            if absent and (part in {data.get(tag) for tag in _TAGS} or not last):
+                continue
+            if absent and error["type"] != "missing":
+                continue
+            path.append(part)
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            path.append(part)
+            data = data[part]
+    return tuple(path)
+
+
+def _explain(errors: Sequence[ErrorDetails], field: "_Field") -> str:
+    error = errors[0]
+    value = error["input"]
+    match error["type"]:
+        case "extra_forbidden":
+            close = difflib.get_close_matches(str(error["loc"][-1]), field.siblings, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else ""
+            return f"unknown field; {hint or 'the fields here are ' + ', '.join(field.siblings)}"
+        case "missing":
+            return f"required, and not given{field.remedy}"
+        case "union_tag_not_found":
+            return f"needs {error['ctx']['discriminator']}, one of {field.tags}"
+        case "union_tag_invalid":
+            tag = error["ctx"]["tag"]
+            expected = error["ctx"]["expected_tags"].replace("'", "").split(", ")
+            close = difflib.get_close_matches(tag, expected, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            name = error["ctx"]["discriminator"].strip("'")
+            return f"{name} {tag!r} is none of {', '.join(expected)}{hint}"
+        case "model_attributes_type" | "model_type":
+            kind = f", with kind one of {field.tags}" if field.tags else ""
+            fields = f" with the fields {', '.join(field.own)}" if field.own else ""
+            return f"must be a mapping{kind or fields}, not {_show(value)}"
+        case "value_error":
+            whole = isinstance(value, Mapping)
+            what = error["msg"].removeprefix("Value error, ")
+            return what if whole else f"{_masked(error, value)}: {what}"
+        case _:
+            # Of a plain union, the alternatives of another type say nothing when one has the right type.
+            fitting = [e for e in errors if not e["type"].endswith("_type")] or errors
+            what = " or ".join(dict.fromkeys(_wanted(e["msg"]) for e in fitting))
+            return f"{_masked(error, value)}: should {what}{field.remedy}"
+
+
+def _wanted(message: str) -> str:
+    message = re.sub(r"^\w+ should |,.*| after validation.*", "", message)
+    return message.replace("valid tuple", "list").replace("valid string", "string")
+
+
+def _masked(error: ErrorDetails, value: object) -> str:
+    secret = any(_SECRET.search(str(part)) for part in error["loc"] if part != "[key]")
+    return "(value not shown)" if secret else _show(value)
+
+
+def _show(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
+
+
+def _line(path: _Path, what: str, lines: Mapping[_Path, int]) -> str:
+    name = "".join(f".{p}" if str(p).isidentifier() else f"[{_show(p)}]" for p in path).lstrip(".")
+    known = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), None)
+    at = f"line {known}, " if known else ""
+    return f"{at}{name or 'contract'}: {what}"
+
+
+# --- what the published schema says about a field ---------------------------------------------------
+
+
+class _Field:
+    """The schema's view of one place in the contract."""
+
+    def __init__(self, own: Mapping[str, Any], parent: Mapping[str, Any]) -> None:
+        self.siblings = list(parent.get("properties", {}))
+        self.own = list(own.get("properties", {}))
+        self.tags = ", ".join(own.get("discriminator", {}).get("mapping", {}))
+        self.description = " ".join(str(own.get("description", "")).split())
+
+    @property
+    def remedy(self) -> str:
+        return f" ({self.description.rstrip('.')})" if self.description else ""
+
+
+def _schema_at(schema: dict[str, Any], path: _Path, data: Any) -> _Field:
+    here, parent = _resolve(schema, schema, data), {}
+    for part in path:
+        parent = here
+        data = _item(data, part)
+        if isinstance(part, int):
+            here = _resolve(here.get("items", {}), schema, data)
+        else:
+            below = here.get("properties", {}).get(part) or here.get("additionalProperties")
+            here = _resolve(below if isinstance(below, dict) else {}, schema, data)
+    return _Field(here, parent)
+
+
+def _item(data: Any, part: str | int) -> Any:
+    if isinstance(data, Mapping):
+        return data.get(part)
+    return data[part] if isinstance(data, list) and isinstance(part, int) else None
+
+
+def _resolve(node: Mapping[str, Any], root: dict[str, Any], data: Any) -> dict[str, Any]:
+    """Follow references, and a union's tag where the data has one; the outer description wins."""
+    described = {"description": node["description"]} if "description" in node else {}
+    if "$ref" in node:
+        target = root["$defs"][node["$ref"].rpartition("/")[2]]
+        return {**_resolve(target, root, data), **described}
+    mapping = node.get("discriminator", {}).get("mapping", {})
+    tag = (
+        data.get(node["discriminator"]["propertyName"])
+        if mapping and isinstance(data, Mapping)
+        else None
+    )
+    if tag in mapping:
+        return {**_resolve({"$ref": mapping[tag]}, root, data), **described}
+    return dict(node)
