@@ -165,7 +165,7 @@ def _data_path(error: ErrorDetails, data: Any) -> _Path:
 
 def _explain(errors: Sequence[ErrorDetails], field: "_Field") -> str:
     error = errors[0]
-    value = error["input"]
+    value, ctx = error["input"], error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
             close = difflib.get_close_matches(str(error["loc"][-1]), field.siblings, n=1)
@@ -174,13 +174,13 @@ def _explain(errors: Sequence[ErrorDetails], field: "_Field") -> str:
         case "missing":
             return f"required, and not given{field.remedy}"
         case "union_tag_not_found":
-            return f"needs {error['ctx']['discriminator']}, one of {field.tags}"
+            return f"needs {ctx['discriminator']}, one of {field.tags}"
         case "union_tag_invalid":
-            tag = error["ctx"]["tag"]
-            expected = error["ctx"]["expected_tags"].replace("'", "").split(", ")
+            tag = ctx["tag"]
+            expected = ctx["expected_tags"].replace("'", "").split(", ")
             close = difflib.get_close_matches(tag, expected, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            name = error["ctx"]["discriminator"].strip("'")
+            name = ctx.get("discriminator", "").strip("'")
             return f"{name} {tag!r} is none of {', '.join(expected)}{hint}"
         case "model_attributes_type" | "model_type":
             kind = f", with kind one of {field.tags}" if field.tags else ""
@@ -191,14 +191,14 @@ def _explain(errors: Sequence[ErrorDetails], field: "_Field") -> str:
             what = error["msg"].removeprefix("Value error, ")
             return what if whole else f"{_masked(error, value)}: {what}"
         case _:
-            # Of a plain union, the alternatives of another type say nothing when one has the right type.
+            # Of a plain union, alternatives of another type say nothing when one has the right type.
             fitting = [e for e in errors if not e["type"].endswith("_type")] or errors
             what = " or ".join(dict.fromkeys(_wanted(e["msg"]) for e in fitting))
             return f"{_masked(error, value)}: should {what}{field.remedy}"
 
 
 def _wanted(message: str) -> str:
-    message = re.sub(r"^\w+ should |,.*| after validation.*", "", message)
+    message = re.sub(r"^\w+ should |, unable to .*| after validation.*", "", message)
     return message.replace("valid tuple", "list").replace("valid string", "string")
 
 
