@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
 from .model import Strict
+from .policy import PolicySpec
 
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Argv = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
@@ -237,13 +238,31 @@ class SandboxSpec(Strict):
     """Names of worker variables that sandboxed commands may see, besides the basic ones."""
 
 
-class Apply(Strict):
+class Approval(Strict):
+    """How long a run waits for a human, and what happens then."""
+
+    seconds: int | None = Field(default=None, ge=0)
+    """None waits without limit; 0 says that nobody can be asked, and every ask is a deny."""
+    on_expiry: Literal["deny", "end_run"] = "deny"
+    """deny: the act is refused and the run goes on; end_run: the outcome is approval_expired."""
+
+    @property
+    def can_ask(self) -> bool:
+        return self.seconds != 0
+
+
+class _Landing(Strict):
+    approve: Literal["auto", "ask"] = "auto"
+    """ask: a human sees the whole diff and the verification, and decides, before anything lands."""
+
+
+class Apply(_Landing):
     """Write the change back into the source directory."""
 
     mode: Literal["apply"] = "apply"
 
 
-class Branch(Strict):
+class Branch(_Landing):
     """Commit the change on a branch of the source repository; its working tree stays as it is."""
 
     mode: Literal["branch"] = "branch"
@@ -251,7 +270,7 @@ class Branch(Strict):
     """None: io-harness/<run>."""
 
 
-class Patch(Strict):
+class Patch(_Landing):
     """Write the change as a unified diff to a file of the worker's host."""
 
     mode: Literal["patch"] = "patch"
@@ -274,6 +293,9 @@ class TaskContract(Strict):
     fallbacks: tuple[Model, ...] = ()
     """Tried in order when the model before fails in a way that another could cure."""
     landing: Landing = Apply()
+    policy: PolicySpec = "careful"
+    """What the agent may read, write, execute and reach: a preset's name, or a policy."""
+    approval: Approval = Approval()
     sandbox: SandboxSpec = SandboxSpec()
     output_schema: dict[str, JsonValue] | None = None
     """JSON Schema of the structured answer that the agent must give when it finishes."""

@@ -22,6 +22,9 @@ from .result import (
     Outcome,
     Usage,
 )
+from .rules import Act as Act
+from .rules import Reason as Reason
+from .rules import Rule
 
 INLINE_ARGUMENTS_BYTES = 8 * 1024
 """Larger arguments of a tool call travel by reference to the message that holds them."""
@@ -119,18 +122,6 @@ class CallReference(Record):
     """Index among that message's calls."""
 
 
-Act = Literal["read", "write", "exec", "net"]
-
-
-class Reason(Record):
-    """Which rule decided, and in which layer it stands."""
-
-    effect: Literal["allow", "ask", "deny"]
-    rule: str
-    """The rule as written, or `default`."""
-    layer: str
-
-
 class ApprovalRequest(Record):
     """What a human is asked, as an activity found it at the point of effect."""
 
@@ -144,6 +135,8 @@ class ApprovalRequest(Record):
     preview_kind: Literal["diff", "command", "text"]
     digest: str
     """sha256 of act, target, arguments and preview. A grant holds for this and nothing else."""
+    suggestion: Rule | None = None
+    """The narrowest rule that, remembered, would have let this pass; None where none is offered."""
 
 
 class Grant(Record):
@@ -167,6 +160,8 @@ class UseToolInput(Record):
     """Snapshot from which the call starts, on every attempt."""
     call: Annotated[InlineCall | CallReference, Field(discriminator="kind")]
     grants: tuple[Grant, ...] = ()
+    remembered: tuple[Rule, ...] = ()
+    """Rules that a human allowed for the rest of the run; a deny still beats them."""
     preview_only: bool = False
     """Only find out whether the call would ask; it then has no effect whatever the policy says."""
 
