@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from .messages import ModelRef
 from .model import Record
+from .rules import Rule
 
 
 class Outcome(StrEnum):
@@ -139,6 +140,8 @@ class RunResult(Record):
     outcome: Outcome
     reason: str
     """One sentence for a person."""
+    code: str | None = None
+    """Error code of the failure behind an outcome `escalated`."""
     summary: str = ""
     """What the model said it did."""
     answer: JsonValue = None
@@ -154,4 +157,7 @@ class RunResult(Record):
     models: tuple[ModelRef, ...] = ()
     """Which models served."""
     isolation: IsolationReport | None = None
+    remembered: tuple[Rule, ...] = ()
+    """Rules that a human allowed during the run, to be kept in a policy file if they are meant to
+    stay."""
     labels: dict[str, str] = {}

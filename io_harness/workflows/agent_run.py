@@ -1,0 +1,231 @@
+"""The workflow `AgentRun`: from a task contract to a verified result.
+
+Handlers only change state; the loop does the work. There is no clock, randomness, environment, file
+or network here but what the workflow API gives.
+"""
+
+import asyncio
+import re
+
+from pydantic import JsonValue, ValidationError
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+from . import calls
+from .approvals import ApprovalBook, Decision, PendingApproval, UnknownRequest
+from .contract import TaskContract
+from .describe import describe_errors
+from .ended import RunEnded, failure_code, failure_text, reraise_cancel
+from .ending import conclude, judge
+from .ledger import BudgetEnded, Ledger
+from .messages import UserMessage
+from .model_turn import next_message
+from .own_tools import FinishArgs
+from .payloads import Prepared, PrepareInput, RunScope
+from .publish import publish
+from .result import Outcome, RunResult, Spend
+from .state import Carried, RunState
+from .status import ResultSoFar, RunStatus, result_so_far, status_of
+from .tool_turn import Turn
+from .transcript import Transcript, TranscriptPage, contract_digest
+
+_EVENTS = 2_000
+_HISTORY_BYTES = 2_000_000
+_COPY_SECONDS = 1_800
+_MALFORMED_TURNS = 3
+
+
+@workflow.defn(name="AgentRun")
+class AgentRun:
+    """Runs an agent until its work is verified, or until a budget, a human or a failure ends it."""
+
+    @workflow.init
+    def __init__(self, contract: JsonValue, carried: Carried | None = None) -> None:
+        self._invalid = ""
+        self._contract: TaskContract | None = None
+        self._book = ApprovalBook(carried.book if carried else None)
+        self._state: RunState | None = None
+        try:
+            self._contract = TaskContract.model_validate(contract)
+        except ValidationError as error:  # an exception here would loop the workflow task for ever
+            self._invalid = describe_errors(error)
+
+    @workflow.run
+    async def run(self, contract: JsonValue, carried: Carried | None = None) -> RunResult:
+        if self._contract is None:
+            raise ApplicationError(self._invalid, type="InvalidContract", non_retryable=True)
+        try:
+            state = await self._start(self._contract, carried)
+        except asyncio.CancelledError:
+            return RunResult(outcome=Outcome.CANCELLED, reason="cancelled before the first step")
+        self._state = state
+        try:
+            await self._loop(state)
+        except RunEnded as error:
+            ended = error
+        except BudgetEnded as error:
+            ended = RunEnded(error.outcome, error.reason)
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise
+            ended = RunEnded(Outcome.CANCELLED, "cancelled by request")
+        return await conclude(state, ended)
+
+    async def _loop(self, state: RunState) -> None:
+        """The agent's loop. Left by RunEnded, BudgetEnded, cancellation, or continue-as-new."""
+        while True:
+            state.activity = "working"
+            publish(state)
+            completion = await next_message(state)
+            turn = Turn(state, completion)
+            await turn.answer()
+            if turn.claim is not None:
+                await judge(state, turn.claim, turn.claim_call)
+            elif not turn.calls and completion.finish != "paused":
+                await self._silent(state, completion.message.text)
+            self._pace(state, turn)
+            if self._must_continue_as_new():
+                workflow.continue_as_new(args=[self._contract, state.carried()])
+
+    async def _start(self, contract: TaskContract, carried: Carried | None) -> RunState:
+        if carried is not None:
+            return RunState.resumed(contract, carried, self._book)
+        scope = RunScope(key=_run_key(), contract_digest=contract_digest(contract))
+        started = workflow.time()
+        bounds = calls.Bounds(
+            attempt_seconds=contract.workspace.setup_seconds + _COPY_SECONDS,
+            total_seconds=(contract.workspace.setup_seconds + _COPY_SECONDS) * 2,
+        )
+        try:
+            prepared: Prepared = await calls.prepare(
+                PrepareInput(run=scope), bounds, "prepare the workspace"
+            )
+        except ActivityError as error:
+            reraise_cancel(error)
+            raise ApplicationError(
+                failure_text(error), type=failure_code(error), non_retryable=True
+            ) from error
+        return RunState(
+            contract=contract,
+            scope=scope,
+            prepared=prepared,
+            head=prepared.base,
+            transcript=Transcript([UserMessage(origin="goal", text=_opening(contract))]),
+            ledger=Ledger(budget=contract.budget),
+            book=self._book,
+            started_at=started,
+        )
+
+    async def _silent(self, state: RunState, text: str) -> None:
+        """A turn without a tool call: asked once to go on or finish; the second one is a claim."""
+        state.silent_turns += 1
+        if state.silent_turns == 1:
+            nudge = "You called no tool. Go on with the task, or call finish if you are done."
+            state.transcript.append(UserMessage(origin="nudge", text=nudge))
+            return
+        state.silent_turns = 0
+        await judge(state, FinishArgs(summary=text[:20_000] or "(no summary)"), None)
+
+    def _pace(self, state: RunState, turn: Turn) -> None:
+        """End a run that gets nowhere: malformed calls in a row, or the same again and again."""
+        if turn.calls:
+            state.silent_turns = 0
+            usable = turn.completion.finish != "length" and turn.results
+            state.malformed_turns = 0 if usable or turn.claim else state.malformed_turns + 1
+            if state.malformed_turns >= _MALFORMED_TURNS:
+                raise RunEnded(
+                    Outcome.ESCALATED,
+                    f"{_MALFORMED_TURNS} replies in a row held no tool call that could be used",
+                    code="MalformedReplies",
+                )
+        state.progress, pace = state.progress.after_turn(
+            tuple(turn.results), changed=turn.changed or turn.claim is not None
+        )
+        if pace == "stalled":
+            raise RunEnded(Outcome.STALLED, "the agent repeats itself and changes nothing")
+        if pace == "nudge":
+            state.transcript.append(
+                UserMessage(
+                    origin="nudge",
+                    text="You repeat calls whose results you have already seen, and nothing "
+                    "changes. Try another way, or call finish and say what is in the way.",
+                )
+            )
+
+    def _must_continue_as_new(self) -> bool:
+        info = workflow.info()
+        return (
+            info.is_continue_as_new_suggested()
+            or info.get_current_history_length() >= _EVENTS
+            or info.get_current_history_size() >= _HISTORY_BYTES
+            or info.is_target_worker_deployment_version_changed()
+        )
+
+    # --- handlers ---------------------------------------------------------------------------------
+
+    @workflow.signal
+    def decide(self, decision: Decision) -> None:
+        """A human's decision. What can't take effect is logged and changes nothing."""
+        self._book.decide(decision, workflow.time())
+
+    @workflow.update
+    def submit_decision(self, decision: Decision) -> str:
+        """As `decide`, but an unknown, stale or second decision is rejected to its sender."""
+        self._book.decide(decision, workflow.time())
+        return "applied"
+
+    @submit_decision.validator
+    def _check_decision(self, decision: Decision) -> None:
+        try:
+            self._book.check(decision)
+        except UnknownRequest as error:
+            raise ApplicationError(str(error), type="UnknownRequest") from None
+
+    @workflow.query
+    def status(self) -> RunStatus:
+        if self._state is not None:
+            return status_of(self._state)
+        if self._contract is None:
+            raise ApplicationError(self._invalid, type="InvalidContract")
+        return RunStatus(
+            state="preparing",
+            goal=self._contract.goal,
+            step=0,
+            spend=Spend(),
+            budget=self._contract.budget,
+            head=None,
+            pending=(),
+        )
+
+    @workflow.query
+    def contract(self) -> TaskContract:
+        if self._contract is None:
+            raise ApplicationError(self._invalid, type="InvalidContract")
+        return self._contract
+
+    @workflow.query
+    def transcript(self, start: int = 0) -> TranscriptPage:
+        """One page of the transcript, from message `start` on."""
+        if self._state is None:
+            return TranscriptPage(start=start, messages=(), total=0)
+        return self._state.transcript.page(start)
+
+    @workflow.query
+    def result_so_far(self) -> ResultSoFar | None:
+        return result_so_far(self._state) if self._state is not None else None
+
+    @workflow.query
+    def pending_approvals(self) -> tuple[PendingApproval, ...]:
+        return self._book.pending
+
+
+def _opening(contract: TaskContract) -> str:
+    constraints = "".join(f"\n- {c}" for c in contract.constraints)
+    return contract.goal + (f"\n\nKeep to this:{constraints}" if constraints else "")
+
+
+def _run_key() -> str:
+    """Safe as a file name and as a part of a git ref; the same over continue-as-new and reset."""
+    info = workflow.info()
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", info.workflow_id).strip("-")[:60]
+    return f"{safe or 'run'}-{info.first_execution_run_id[:8]}"

@@ -1,0 +1,49 @@
+"""Waiting for humans. A durable timer bounds the wait; the time is not working time."""
+
+from datetime import timedelta
+
+from temporalio import workflow
+
+from .approvals import ApprovalBook, Decision, PendingApproval
+from .ended import RunEnded
+from .payloads import ApprovalRequest
+from .publish import publish
+from .result import Outcome
+from .state import RunState
+
+
+async def ask(
+    state: RunState, step: int, asked: tuple[tuple[int, ApprovalRequest], ...]
+) -> tuple[Decision | None, ...]:
+    """Show the requests (each with its call's position in the turn) together, and wait for a decision
+    on each. None stands for one that expired.
+
+    Raises:
+        RunEnded: one expired, and the contract says that this ends the run.
+    """
+    approval = state.contract.approval
+    now = workflow.time()
+    ids = tuple(ApprovalBook.request_id(step, position, request) for position, request in asked)
+    for request_id, (_, request) in zip(ids, asked, strict=True):
+        expires = None if approval.seconds is None else now + approval.seconds
+        pending = PendingApproval(
+            id=request_id, step=step, request=request, opened_at=now, expires_at=expires
+        )
+        state.book.open(pending, now)
+    before, state.activity = state.activity, "waiting"
+    state.begin_wait()
+    publish(state)
+    try:
+        timeout = None if approval.seconds is None else timedelta(seconds=approval.seconds)
+        await workflow.wait_condition(lambda: state.book.decided(ids), timeout=timeout)
+    except TimeoutError:
+        if approval.on_expiry == "end_run":
+            raise RunEnded(
+                Outcome.APPROVAL_EXPIRED,
+                f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
+            ) from None
+    finally:
+        state.end_wait()
+        state.activity = "waiting" if state.waits else before
+        publish(state)
+    return tuple(state.book.close(request_id) for request_id in ids)

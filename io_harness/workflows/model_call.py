@@ -1,0 +1,93 @@
+"""One committed model call: budget first, then the chain of models, then the books."""
+
+from typing import Literal
+
+from temporalio.exceptions import ActivityError
+
+from . import calls
+from .ended import RunEnded, failure_code, failure_text, reraise_cancel
+from .ledger import input_bound
+from .payloads import CompleteInput, Completion, TranscriptMark
+from .result import Outcome
+from .state import RunState
+
+_NO_OTHER_MODEL_CURES = frozenset({"ReplayDiverged", "ContractMismatch", "TranscriptMismatch"})
+
+
+class ContextOverflow(Exception):
+    """The request doesn't fit the model's context window."""
+
+
+async def call_model(
+    state: RunState, purpose: Literal["turn", "fold"], mark: TranscriptMark
+) -> Completion:
+    """The reply of the first model of the chain that gives a usable one. It is booked.
+
+    Raises:
+        ContextOverflow: the transcript must be folded first.
+        BudgetEnded: the call could pass the budget; it was not made.
+        RunEnded: no model of the chain gave a usable reply.
+    """
+    while True:
+        try:
+            completion = await _attempt(state, purpose, mark)
+        except ActivityError as error:
+            reraise_cancel(error)
+            code = failure_code(error)
+            if code == "ContextOverflow":
+                raise ContextOverflow from error
+            state.clock()  # raises if the time budget is what ended the call
+            failed = RunEnded(
+                Outcome.ESCALATED, f"{_label(state)}: {failure_text(error)}", code=code
+            )
+            if code in _NO_OTHER_MODEL_CURES:
+                raise failed from error
+        else:
+            state.ledger = state.ledger.settle(completion.usage, completion.cost_usd)
+            if completion.finish == "context_overflow":
+                raise ContextOverflow
+            if completion.finish not in ("refusal", "content_filter"):
+                if completion.message.served_by not in state.served:
+                    state.served.append(completion.message.served_by)
+                return completion
+            failed = RunEnded(
+                Outcome.ESCALATED,
+                f"{_label(state)} declined ({completion.finish}): {completion.message.text[:500]}",
+                code="ModelDeclined",
+            )
+        if state.model + 1 >= len(state.contract.models):
+            raise failed
+        state.model += 1
+
+
+async def _attempt(
+    state: RunState, purpose: Literal["turn", "fold"], mark: TranscriptMark
+) -> Completion:
+    seconds_left = state.clock()
+    model = state.contract.models[state.model]
+    uncounted = state.transcript.bytes_from(state.counted_messages)
+    counted = state.counted_tokens or state.prepared.prompt_tokens
+    ceiling = state.ledger.model_call(
+        input_tokens=input_bound(counted, uncounted),
+        model=model,
+        price=state.prepared.prices[state.model],
+    )
+    arg = CompleteInput(
+        run=state.scope,
+        step=state.step + 1,
+        purpose=purpose,
+        transcript=mark,
+        model=state.model,
+        max_output_tokens=ceiling,
+    )
+    bounds = calls.Bounds(
+        attempt_seconds=model.options.seconds + 30,
+        total_seconds=min(seconds_left, model.options.seconds * 4 + 600),
+    )
+    what = "fold the transcript" if purpose == "fold" else f"step {state.step + 1}"
+    return await calls.complete(arg, bounds, f"{what}: {model.provider}/{model.name}")
+
+
+def _label(state: RunState) -> str:
+    model = state.contract.models[state.model]
+    return f"{model.provider}/{model.name}"

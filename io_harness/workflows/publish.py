@@ -1,0 +1,93 @@
+"""What people see of a run in the Temporal UI: its details page and its search attributes."""
+
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+
+from . import attributes
+from .approvals import PendingApproval
+from .state import RunState
+
+_PREVIEW_CHARS = 6_000
+_ATTRIBUTE_STEPS = 10
+"""Step and spend are written every so many steps: each write is an event of history."""
+
+
+def publish(state: RunState) -> None:
+    """Bring the details page and the search attributes up to date."""
+    workflow.set_current_details(details(state))
+    current = (state.activity, state.step // _ATTRIBUTE_STEPS)
+    if state.published == current:
+        return
+    state.published = current
+    allowed = state.prepared.search_attributes
+    updates = [u for u in _updates(state) if u.key.name in allowed]
+    if updates:
+        workflow.upsert_search_attributes(updates)
+
+
+def _updates(state: RunState) -> list[SearchAttributeUpdate[Any]]:
+    model = state.contract.models[state.model]
+    return [
+        SearchAttributeKey.for_keyword(attributes.STATE).value_set(state.activity),
+        SearchAttributeKey.for_keyword(attributes.REPO).value_set(state.prepared.repo),
+        SearchAttributeKey.for_keyword(attributes.MODEL).value_set(
+            f"{model.provider}/{model.name}"
+        ),
+        SearchAttributeKey.for_int(attributes.STEP).value_set(state.step),
+        SearchAttributeKey.for_float(attributes.SPEND_USD).value_set(float(state.ledger.spend.usd)),
+    ]
+
+
+def details(state: RunState) -> str:
+    """The details page, in Markdown."""
+    spend, budget = state.ledger.spend, state.ledger.budget
+    usd = f"{spend.usd:.4f}" + (f" of {budget.usd}" if budget.usd is not None else "")
+    if spend.unpriced_calls:
+        usd += f" (and {spend.unpriced_calls} calls of unknown price)"
+    parts = [
+        f"**{state.activity}** · step {spend.steps} of {budget.steps}",
+        state.contract.goal,
+        "| tokens | USD | tool calls | working time |\n| --- | --- | --- | --- |\n"
+        f"| {spend.usage.total:,} of {budget.tokens:,} | {usd} | "
+        f"{spend.tool_calls} of {budget.tool_calls} | "
+        f"{spend.working_seconds:.0f} of {budget.working_seconds} s |",
+    ]
+    if state.plan.items:
+        parts.append("### Plan\n" + state.plan.markdown())
+    if state.verification is not None:
+        lines = (f"- {c.kind}: **{c.verdict}**, {c.summary}" for c in state.verification.checks)
+        parts.append("### Last verification\n" + "\n".join(lines))
+    workflow_id = workflow.info().workflow_id
+    parts += [_pending(workflow_id, pending) for pending in state.book.pending]
+    return "\n\n".join(parts)
+
+
+def _pending(workflow_id: str, pending: PendingApproval) -> str:
+    request = pending.request
+    preview = request.preview[:_PREVIEW_CHARS]
+    if len(request.preview) > _PREVIEW_CHARS:
+        preview += f"\n… {len(request.preview) - _PREVIEW_CHARS} more characters"
+    language = {"diff": "diff", "command": "sh", "text": ""}[request.preview_kind]
+    fence = "`" * max(3, _longest_run(preview) + 1)
+    verdicts = "retry" if request.act == "retry" else "approve"
+    decision = f'{{"request":"{pending.id}","verdict":"{verdicts}","by":"your name"}}'
+    return (
+        f"### Waiting for approval: {request.act} `{request.target}`\n\n"
+        f"asked by rule `{request.why.rule}` of layer `{request.why.layer}`\n\n"
+        f"{fence}{language}\n{preview}\n{fence}\n\n"
+        "To decide (`deny` instead of `approve` refuses; a `reason` is told to the agent):\n\n"
+        "```sh\n"
+        f"temporal workflow signal --workflow-id '{workflow_id}' --name decide "
+        f"--input '{decision}'\n"
+        "```"
+    )
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest

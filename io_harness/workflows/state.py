@@ -1,0 +1,154 @@
+"""Everything a run knows between two turns, and how it crosses continue-as-new."""
+
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+from temporalio import workflow
+
+from .approvals import ApprovalBook, BookState
+from .contract import TaskContract
+from .ledger import Ledger
+from .messages import Message, ModelRef
+from .model import Record
+from .own_tools import Plan
+from .payloads import Prepared, RunScope
+from .progress import Progress
+from .result import LandReport, VerificationReport
+from .rules import Rule
+from .transcript import Transcript
+
+
+class Carried(Record):
+    """A run's state as the input of its continuation."""
+
+    scope: RunScope
+    prepared: Prepared
+    head: str
+    messages: tuple[Message, ...]
+    ledger: Ledger
+    book: BookState
+    progress: Progress
+    started_at: float
+    waited_seconds: float
+    counted_tokens: int
+    counted_messages: int
+    model: int
+    served: tuple[ModelRef, ...]
+    malformed_turns: int
+    silent_turns: int
+    verification: VerificationReport | None
+    plan: Plan
+    remembered: tuple[Rule, ...]
+
+
+@dataclass
+class RunState:
+    """Owned by one workflow; its handlers and its loop run in one thread."""
+
+    contract: TaskContract
+    scope: RunScope
+    prepared: Prepared
+    head: str
+    transcript: Transcript
+    ledger: Ledger
+    book: ApprovalBook
+    started_at: float
+    waited_seconds: float = 0
+    counted_tokens: int = 0
+    """Input and output tokens of the last model call, as its provider counted them."""
+    counted_messages: int = 0
+    """Messages that `counted_tokens` covers."""
+    model: int = 0
+    served: list[ModelRef] = field(default_factory=list)
+    progress: Progress = field(default_factory=Progress)
+    malformed_turns: int = 0
+    """Turns in a row of which no tool call could be used."""
+    silent_turns: int = 0
+    """Turns in a row without a tool call."""
+    verification: VerificationReport | None = None
+    plan: Plan = field(default_factory=Plan)
+    remembered: list[Rule] = field(default_factory=list)
+    """Rules that a human allowed for the rest of the run."""
+    summary: str = ""
+    """What the agent said it did, in its last claim."""
+    answer: JsonValue = None
+    landing: LandReport | None = None
+    waits: int = 0
+    """Approvals waited for at this moment, and since when."""
+    waiting_since: float = 0
+    published: tuple[str, int] | None = None
+    activity: str = "preparing"
+    """What the run does now, for people."""
+
+    @staticmethod
+    def resumed(contract: TaskContract, carried: Carried, book: ApprovalBook) -> "RunState":
+        return RunState(
+            contract=contract,
+            scope=carried.scope,
+            prepared=carried.prepared,
+            head=carried.head,
+            transcript=Transcript(carried.messages),
+            ledger=carried.ledger,
+            book=book,
+            started_at=carried.started_at,
+            waited_seconds=carried.waited_seconds,
+            counted_tokens=carried.counted_tokens,
+            counted_messages=carried.counted_messages,
+            model=carried.model,
+            served=list(carried.served),
+            progress=carried.progress,
+            malformed_turns=carried.malformed_turns,
+            silent_turns=carried.silent_turns,
+            verification=carried.verification,
+            plan=carried.plan,
+            remembered=list(carried.remembered),
+            activity="working",
+        )
+
+    def carried(self) -> Carried:
+        return Carried(
+            scope=self.scope,
+            prepared=self.prepared,
+            head=self.head,
+            messages=self.transcript.messages,
+            ledger=self.ledger,
+            book=self.book.state(),
+            progress=self.progress,
+            started_at=self.started_at,
+            waited_seconds=self.waited_seconds,
+            counted_tokens=self.counted_tokens,
+            counted_messages=self.counted_messages,
+            model=self.model,
+            served=tuple(self.served),
+            malformed_turns=self.malformed_turns,
+            silent_turns=self.silent_turns,
+            verification=self.verification,
+            plan=self.plan,
+            remembered=tuple(self.remembered),
+        )
+
+    @property
+    def step(self) -> int:
+        """Number of the model call that was made last, from 1."""
+        return self.ledger.spend.steps
+
+    def begin_wait(self) -> None:
+        """A human is waited for: from now on time is not working time."""
+        if self.waits == 0:
+            self.waiting_since = workflow.time()
+        self.waits += 1
+
+    def end_wait(self) -> None:
+        self.waits -= 1
+        if self.waits == 0:
+            self.waited_seconds += workflow.time() - self.waiting_since
+
+    def clock(self) -> float:
+        """Bring the ledger up to now; return the seconds left for the next activity.
+
+        Raises:
+            BudgetEnded: there are none.
+        """
+        wall = workflow.time() - self.started_at
+        self.ledger = self.ledger.at(wall - self.waited_seconds)
+        return self.ledger.seconds_left(wall_seconds=wall)
