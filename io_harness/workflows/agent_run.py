@@ -6,6 +6,7 @@ or network here but what the workflow API gives.
 
 import asyncio
 import re
+from typing import NoReturn
 
 from pydantic import JsonValue, ValidationError
 from temporalio import workflow
@@ -59,19 +60,21 @@ class AgentRun:
         except asyncio.CancelledError:
             return RunResult(outcome=Outcome.CANCELLED, reason="cancelled before the first step")
         self._state = state
+        return await conclude(state, await self._until_ended(state))
+
+    async def _until_ended(self, state: RunState) -> RunEnded:
         try:
             await self._loop(state)
         except RunEnded as error:
-            ended = error
+            return error
         except BudgetEnded as error:
-            ended = RunEnded(error.outcome, error.reason)
+            return RunEnded(error.outcome, error.reason)
         except (asyncio.CancelledError, ActivityError) as error:
-            if not is_cancelled_exception(error):
-                raise
-            ended = RunEnded(Outcome.CANCELLED, "cancelled by request")
-        return await conclude(state, ended)
+            if is_cancelled_exception(error):
+                return RunEnded(Outcome.CANCELLED, "cancelled by request")
+            raise
 
-    async def _loop(self, state: RunState) -> None:
+    async def _loop(self, state: RunState) -> NoReturn:
         """The agent's loop. Left by RunEnded, BudgetEnded, cancellation, or continue-as-new."""
         while True:
             state.activity = "working"

@@ -42,12 +42,12 @@ CredentialRef = Annotated[str, AfterValidator(_env_reference)]
 class _Source(Strict):
     setup: Command | None = None
     """Prepares the run's copy (and each fresh checkout that is verified), in the sandbox."""
-    setup_seconds: int = Field(600, ge=1, le=7200)
+    setup_seconds: int = Field(default=600, ge=1, le=7200)
     ignored: Literal["bring", "leave"] = "bring"
     """Whether files that git ignores (an environment, installed modules) come along."""
     exclude: tuple[RelativePath, ...] = ()
     """Folders or files that are not brought along."""
-    ignored_limit_mb: int = Field(1024, ge=0)
+    ignored_limit_mb: int = Field(default=1024, ge=0)
     """Ignored files above this many MiB in total are an error that names the largest."""
 
 
@@ -77,8 +77,8 @@ class CommandCheck(Strict):
 
     kind: Literal["command"] = "command"
     run: Command
-    expect_exit: int = Field(0, ge=0, le=255)
-    seconds: int = Field(600, ge=1, le=86_400)
+    expect_exit: int = Field(default=0, ge=0, le=255)
+    seconds: int = Field(default=600, ge=1, le=86_400)
     protect: tuple[RelativePath, ...] = ()
     """Paths restored from the base before the command runs, whatever the agent did to them."""
     allow_zero_tests: bool = False
@@ -93,8 +93,8 @@ class TestsCheck(Strict):
     files: Annotated[dict[RelativePath, str], Field(min_length=1)]
     """Path inside the checkout to text content."""
     run: Command
-    expect_exit: int = Field(0, ge=0, le=255)
-    seconds: int = Field(600, ge=1, le=86_400)
+    expect_exit: int = Field(default=0, ge=0, le=255)
+    seconds: int = Field(default=600, ge=1, le=86_400)
     protect: tuple[RelativePath, ...] = ()
     allow_zero_tests: bool = False
 
@@ -158,16 +158,16 @@ Verification = Annotated[
 class Budget(Strict):
     """What a run may spend. Each is checked before the spend."""
 
-    steps: int = Field(50, ge=1, le=10_000)
+    steps: int = Field(default=50, ge=1, le=10_000)
     """Model calls."""
-    tool_calls: int = Field(500, ge=0)
-    tokens: int = Field(2_000_000, ge=1)
+    tool_calls: int = Field(default=500, ge=0)
+    tokens: int = Field(default=2_000_000, ge=1)
     """Input and output tokens of all model calls together, cached ones included."""
-    usd: Decimal | None = Field(None, gt=0, max_digits=12, decimal_places=6)
+    usd: Decimal | None = Field(default=None, gt=0, max_digits=12, decimal_places=6)
     """US dollars. Needs a known price for every model of the chain."""
-    working_seconds: int = Field(3600, ge=1)
+    working_seconds: int = Field(default=3600, ge=1)
     """Time in which the run works; time spent waiting for a human doesn't count."""
-    wall_seconds: int | None = Field(None, ge=1)
+    wall_seconds: int | None = Field(default=None, ge=1)
     """Time from start to end, waiting included; None is no limit."""
 
 
@@ -176,22 +176,22 @@ class Price(Strict):
 
     input: Decimal = Field(ge=0)
     output: Decimal = Field(ge=0)
-    cached_input: Decimal | None = Field(None, ge=0)
+    cached_input: Decimal | None = Field(default=None, ge=0)
     """None: as `input`."""
-    cache_write: Decimal | None = Field(None, ge=0)
+    cache_write: Decimal | None = Field(default=None, ge=0)
     """None: as `input`."""
 
 
 class ModelOptions(Strict):
-    temperature: float | None = Field(None, ge=0, le=2)
+    temperature: float | None = Field(default=None, ge=0, le=2)
     reasoning_effort: Literal["minimal", "low", "medium", "high"] | None = None
-    max_output_tokens: int = Field(16_384, ge=1)
+    max_output_tokens: int = Field(default=16_384, ge=1)
     """Ceiling of one reply; the budget may lower it further."""
-    context_tokens: int = Field(160_000, ge=4_000)
+    context_tokens: int = Field(default=160_000, ge=4_000)
     """How much of the model's window one request may fill."""
-    seconds: int = Field(600, ge=1, le=3600)
+    seconds: int = Field(default=600, ge=1, le=3600)
     """Total time of one model call."""
-    idle_seconds: int = Field(120, ge=1, le=3600)
+    idle_seconds: int = Field(default=120, ge=1, le=3600)
     """Longest silence on a stream before it counts as cut."""
 
 
@@ -217,13 +217,13 @@ class Model(Strict):
 class Limits(Strict):
     """Limits of one sandboxed command."""
 
-    wall_seconds: int = Field(120, ge=1, le=86_400)
-    cpu_seconds: int = Field(60, ge=1, le=86_400)
-    memory_mb: int = Field(2048, ge=16)
-    processes: int = Field(256, ge=1)
-    open_files: int = Field(512, ge=16)
-    file_mb: int = Field(1024, ge=1)
-    tmp_mb: int = Field(256, ge=1)
+    wall_seconds: int = Field(default=120, ge=1, le=86_400)
+    cpu_seconds: int = Field(default=60, ge=1, le=86_400)
+    memory_mb: int = Field(default=2048, ge=16)
+    processes: int = Field(default=256, ge=1)
+    open_files: int = Field(default=512, ge=16)
+    file_mb: int = Field(default=1024, ge=1)
+    tmp_mb: int = Field(default=256, ge=1)
 
 
 Property = Literal[

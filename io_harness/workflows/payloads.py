@@ -100,8 +100,22 @@ class Completion(Record):
     message: AssistantMessage
     finish: FinishReason
     usage: Usage
+    """Of this reply alone: what the context holds can be read from it."""
+    retried: Usage = Usage()
+    """What failed attempts at this call are known to have used."""
     cost_usd: Decimal | None
-    """None: the price is not known."""
+    """Of all attempts; None: the price is not known."""
+
+
+class ModelFailure(Record):
+    """Detail of the error with which `complete` fails for good."""
+
+    fallback_may_help: bool
+    """Whether another model of the chain may succeed."""
+    usage: Usage
+    """What all attempts are known to have used."""
+    cost_usd: Decimal | None
+    """Of all attempts; None: the price is not known."""
 
 
 # --- use_tool -------------------------------------------------------------------------------------

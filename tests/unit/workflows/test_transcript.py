@@ -1,0 +1,82 @@
+"""Digest chain, pages and folds of a transcript."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from io_harness.workflows.fold import cut_at
+from io_harness.workflows.messages import (
+    AssistantMessage,
+    Message,
+    ModelRef,
+    Observation,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from io_harness.workflows.transcript import PAGE_BYTES, Transcript, TranscriptPage, extend_digest
+
+REF = ModelRef(provider="p", name="m")
+
+
+def turn(index: int, size: int = 10, calls: int = 1) -> list[Message]:
+    ids = [f"{index}-{c}" for c in range(calls)]
+    parts = tuple(ToolCall(id=i, name="read_file", arguments={"path": "a"}) for i in ids)
+    results = [
+        ToolMessage(call_id=i, name="read_file", observation=Observation(text="é" * size))
+        for i in ids
+    ]
+    return [AssistantMessage(parts=(Text(text="t"), *parts), served_by=REF), *results]
+
+
+def conversation(turns: int, size: int = 10) -> list[Message]:
+    messages: list[Message] = [UserMessage(origin="goal", text="do it")]
+    for index in range(turns):
+        messages += turn(index, size, calls=1 + index % 3)
+    return messages
+
+
+def test_the_digest_of_what_a_worker_reads_back_is_the_workflows() -> None:
+    transcript = Transcript(conversation(20))
+    digest = ""
+    for start in range(len(transcript)):
+        page = TranscriptPage.model_validate_json(transcript.page(start).model_dump_json())
+        digest = extend_digest(digest, page.messages[0])
+    assert digest == transcript.mark.digest
+    assert transcript.mark.upto == len(transcript)
+
+
+def test_pages_stay_under_the_servers_limit_and_lose_nothing() -> None:
+    transcript = Transcript(conversation(60, size=16_000))
+    read: list[Message] = []
+    while len(read) < len(transcript):
+        page = transcript.page(len(read))
+        assert len(page.model_dump_json().encode()) < PAGE_BYTES * 1.5
+        read += page.messages
+    assert tuple(read) == transcript.messages
+
+
+def test_a_message_larger_than_a_page_is_a_page_of_its_own() -> None:
+    transcript = Transcript(turn(0, size=PAGE_BYTES))
+    assert len(transcript.page(1).messages) == 1
+
+
+@given(st.integers(1, 40), st.integers(1, 5_000), st.integers(100, 100_000))
+def test_a_fold_never_splits_a_call_from_its_result(turns: int, size: int, keep: int) -> None:
+    messages = tuple(conversation(turns, size))
+    cut = cut_at(messages, keep)
+    if cut is None:
+        return
+    assert isinstance(messages[cut], AssistantMessage)
+    asked = {c.id for m in messages[cut:] if isinstance(m, AssistantMessage) for c in m.calls}
+    answered = {m.call_id for m in messages[cut:] if isinstance(m, ToolMessage)}
+    assert asked == answered
+    assert cut > 2, "a fold must make the transcript shorter"
+    tail = sum(len(m.model_dump_json()) for m in messages[cut:])
+    starts = [i for i, m in enumerate(messages) if isinstance(m, AssistantMessage)]
+    assert tail <= keep or cut == starts[-1]
+
+
+def test_a_conversation_of_one_turn_cannot_be_folded() -> None:
+    assert cut_at(tuple(conversation(1)), 1) is None
+    assert cut_at(tuple(conversation(3)), 1) is not None
