@@ -15,6 +15,8 @@ class Settings:
     """Holds the snapshot store, working copies and spilled outputs of this host."""
     credentials: frozenset[str] = field(default=DEFAULT_CREDENTIALS)
     """Names of environment variables that contracts may refer to as credentials."""
+    record: Path | None = None
+    """File to which model calls are recorded, for the provider `replay`."""
 
     @staticmethod
     def from_env() -> "Settings":

@@ -1,0 +1,241 @@
+"""The activity that asks a model for the next message."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from decimal import Decimal
+from typing import NoReturn, Protocol
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from io_harness.workflows.contract import Model, TaskContract
+from io_harness.workflows.messages import AssistantMessage, Message, ModelRef, ToolMessage
+from io_harness.workflows.model import Record
+from io_harness.workflows.payloads import (
+    CompleteInput,
+    Completion,
+    ModelFailure,
+    RunScope,
+    TranscriptMark,
+)
+from io_harness.workflows.result import Usage
+
+from .prices import cost_of
+from .prompt import system_prompt
+from .providers.base import (
+    CallProgress,
+    Failure,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+    ToolSpec,
+)
+from .providers.registry import ModelConfigError, catalogue_of, provider_for
+from .providers.replay import record
+from .providers.safety import safe_parts
+from .providers.wire import Wire
+from .settings import Settings
+
+COMPLETION_BYTES = 1_000_000
+"""Ceiling of one reply. A result over 2 MB is refused by the server, and the call bought again."""
+_HEARTBEAT_SECONDS = 1.0
+_FIRST_BACKOFF_SECONDS = 1.0
+_LAST_BACKOFF_SECONDS = 60.0
+
+
+class Reader(Protocol):
+    """Reads the run that the activity works for."""
+
+    async def contract(self, scope: RunScope) -> TaskContract: ...
+
+    async def transcript(self, mark: TranscriptMark) -> tuple[Message, ...]: ...
+
+
+class Beat(Record):
+    """Details of a heartbeat: progress for people, and for the next attempt what this one used."""
+
+    received_bytes: int
+    usage: Usage
+    """Of all attempts so far."""
+    cost_usd: Decimal | None
+    """Of all attempts so far; None if it is not known."""
+    empty_replies: int
+
+
+class _Call:
+    """One attempt: what it has used, on top of the attempts before it."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.progress = CallProgress()
+        details = activity.info().heartbeat_details
+        earlier = Beat.model_validate(details[0]) if details else None
+        self.earlier = earlier.usage if earlier else Usage()
+        self._earlier_cost = earlier.cost_usd if earlier else Decimal(0)
+        self.empty_replies = earlier.empty_replies if earlier else 0
+
+    def cost(self) -> Decimal | None:
+        """Of this attempt and those before it."""
+        own = self.progress.cost_usd
+        if own is None or self.model.price is not None:
+            own = cost_of(self.model, catalogue_of(self.model), self.progress.usage)
+        if own is None or self._earlier_cost is None:
+            return None
+        return own + self._earlier_cost
+
+    def beat(self) -> Beat:
+        unused = self.progress.usage.total == 0  # as far as is known of an incomplete attempt
+        return Beat(
+            received_bytes=self.progress.received_bytes,
+            usage=self.earlier + self.progress.usage,
+            cost_usd=self._earlier_cost if unused else self.cost(),
+            empty_replies=self.empty_replies,
+        )
+
+
+class ModelActivities:
+    """Model calls. One per worker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        reader: Reader,
+        tools: tuple[ToolSpec, ...],
+        read_blob: Callable[[str], Awaitable[bytes]] | None = None,
+    ) -> None:
+        """`read_blob` gives the bytes of an image by its object id; without it images are only named
+        to the model."""
+        self._settings = settings
+        self._reader = reader
+        self._tools = tools
+        self._read_blob = read_blob
+        self._wire = Wire()
+
+    async def aclose(self) -> None:
+        """Close the connections to providers."""
+        await self._wire.aclose()
+
+    @activity.defn(name="complete")
+    async def complete(self, call: CompleteInput) -> Completion:
+        """Ask the model for the message that follows the transcript.
+
+        Raises:
+            ApplicationError: of a type in `Failure`, MissingCredential, UnknownProvider or
+                MissingBaseUrl; its detail is a `ModelFailure`.
+        """
+        contract = await self._reader.contract(call.run)
+        model = contract.models[call.model]
+        attempt = _Call(model)
+        async with _heartbeats(attempt):
+            try:
+                request = await self._request(call, contract, model)
+                provider = provider_for(model, self._settings, self._wire)
+                async with asyncio.timeout(model.options.seconds):
+                    reply = await provider.complete(request, attempt.progress)
+                return self._completion(request, reply, attempt)
+            except TimeoutError:
+                failure = ProviderError(
+                    Failure.TIMED_OUT, f"no complete reply in {model.options.seconds} s"
+                )
+                _fail(failure, attempt)
+            except ProviderError as failure:
+                _fail(failure, attempt)
+            except ModelConfigError as error:
+                raise ApplicationError(str(error), type=error.code, non_retryable=True) from error
+
+    async def _request(
+        self, call: CompleteInput, contract: TaskContract, model: Model
+    ) -> ModelRequest:
+        messages = await self._reader.transcript(call.transcript)
+        return ModelRequest(
+            model=model.name,
+            system=system_prompt(contract),
+            messages=messages,
+            max_output_tokens=call.max_output_tokens,
+            tools=self._tools,
+            options=model.options,
+            images=await self._images(messages),
+        )
+
+    async def _images(self, messages: tuple[Message, ...]) -> dict[str, bytes]:
+        if self._read_blob is None:
+            return {}
+        blobs = {
+            image.blob
+            for message in messages
+            if isinstance(message, ToolMessage)
+            for image in message.observation.images
+        }
+        return {blob: await self._read_blob(blob) for blob in sorted(blobs)}
+
+    def _completion(self, request: ModelRequest, reply: ModelReply, attempt: _Call) -> Completion:
+        parts = safe_parts(reply, request)
+        served_by = ModelRef(provider=attempt.model.provider, name=request.model)
+        attempt.progress.usage = reply.usage
+        attempt.progress.cost_usd = reply.cost_usd
+        completion = Completion(
+            message=AssistantMessage(parts=parts, served_by=served_by),
+            finish=reply.finish,
+            usage=reply.usage,
+            retried=attempt.earlier,
+            cost_usd=attempt.cost(),
+        )
+        size = len(completion.model_dump_json().encode())
+        if size > COMPLETION_BYTES:
+            raise ProviderError(
+                Failure.REPLY_TOO_LARGE,
+                f"the reply has {size} bytes, over the {COMPLETION_BYTES} that history takes",
+            )
+        if self._settings.record is not None:
+            record(self._settings.record, request, reply, served_by)
+        return completion
+
+
+@asynccontextmanager
+async def _heartbeats(attempt: _Call) -> AsyncIterator[None]:
+    """Report progress every second. Without heartbeats a cancellation would not arrive."""
+
+    async def report() -> None:
+        while True:
+            activity.heartbeat(attempt.beat())
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+    task = asyncio.create_task(report())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _fail(error: ProviderError, attempt: _Call) -> NoReturn:
+    """Leave the activity. Temporal retries; how long it waits is decided here, as only this side
+    knows what the provider asked for, and Temporal's own backoff has no jitter."""
+    retryable = error.retryable
+    if error.failure is Failure.EMPTY_REPLY:
+        attempt.empty_replies += 1
+        retryable = attempt.empty_replies == 1
+    beat = attempt.beat()
+    activity.heartbeat(beat)
+    raise ApplicationError(
+        error.message,
+        ModelFailure(
+            fallback_may_help=error.failure.fallback_may_help,
+            usage=beat.usage,
+            cost_usd=beat.cost_usd,
+        ),
+        type=error.failure.value,
+        non_retryable=not retryable,
+        next_retry_delay=_delay(error, activity.info().attempt) if retryable else None,
+    ) from error
+
+
+def _delay(error: ProviderError, attempt: int) -> timedelta:
+    """What the provider asks for and up to a tenth more, or else exponential with equal jitter."""
+    if error.retry_after is not None:
+        return timedelta(seconds=error.retry_after * random.uniform(1.0, 1.1))
+    ceiling = min(_LAST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2 ** min(attempt, 10))
+    return timedelta(seconds=random.uniform(ceiling / 2, ceiling))

@@ -1,0 +1,69 @@
+"""Pieces that the readers of all providers' streams share."""
+
+import json
+from typing import TypeVar
+
+from pydantic import JsonValue, ValidationError
+
+from io_harness.workflows.messages import MalformedToolCall, ToolCall
+
+from .base import Failure, ProviderError
+from .sse import ServerEvent
+from .wire import Loose
+
+LooseT = TypeVar("LooseT", bound=Loose)
+
+
+def parse_event(kind: type[LooseT], event: ServerEvent) -> LooseT:
+    """The event's JSON.
+
+    Raises:
+        ProviderError: MALFORMED_REPLY, if it isn't what the provider's format says.
+    """
+    try:
+        return kind.model_validate_json(event.data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(piece) for piece in first["loc"])
+        raise ProviderError(
+            Failure.MALFORMED_REPLY,
+            f"a {event.event} event of the stream doesn't parse: {where} {first['msg']}",
+        ) from error
+
+
+def tool_call(call_id: str, name: str, raw: str) -> ToolCall | MalformedToolCall:
+    """A call from the text of its arguments. No text at all counts as no arguments."""
+    if not raw.strip():
+        return ToolCall(id=call_id, name=name, arguments={})
+    try:
+        arguments: JsonValue = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return MalformedToolCall(
+            id=call_id, name=name, raw=raw, error=f"the arguments are not valid JSON: {error}"
+        )
+    if not isinstance(arguments, dict):
+        return MalformedToolCall(
+            id=call_id,
+            name=name,
+            raw=raw,
+            error=f"the arguments must be a JSON object, not {_kind(arguments)}",
+        )
+    return ToolCall(id=call_id, name=name, arguments=arguments)
+
+
+def _no_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _kind(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case list():
+            return "an array"
+        case str():
+            return "a string"
+        case _:
+            return "a number"

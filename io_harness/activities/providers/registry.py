@@ -1,0 +1,126 @@
+"""Which providers there are. A further one is a module and a line in `_KINDS`."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from io_harness.activities.settings import Settings
+from io_harness.workflows.contract import Model
+
+from . import anthropic
+from .base import Provider
+from .replay import Replay
+from .wire import Endpoint, Wire
+
+Build = Callable[[Wire, Endpoint, str], Provider]
+"""From the HTTP client, the endpoint and the registry name to the provider."""
+Connect = Callable[[str, str | None], Endpoint]
+"""From base URL and key to the endpoint."""
+
+
+class ModelConfigError(Exception):
+    """A model of a contract can't be used on this worker."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A provider by name: how it is spoken to, and what is usual for it."""
+
+    build: Build
+    connect: Connect
+    base_url: str | None = None
+    """None: the contract must give one."""
+    key: str | None = None
+    """The variable that usually holds its key; None: it needs none."""
+    catalogue: str | None = None
+    """Its id in genai-prices; None: prices are not known."""
+
+
+REPLAY = "replay"
+
+_KINDS: dict[str, Kind] = {
+    "anthropic": Kind(
+        anthropic.Anthropic,
+        anthropic.endpoint,
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "anthropic",
+    ),
+}
+
+
+def kinds() -> Mapping[str, Kind]:
+    """All providers that are spoken to over HTTP, by name."""
+    return dict(_KINDS)
+
+
+def register(name: str, kind: Kind) -> None:
+    """Add a provider under a name that contracts can then use."""
+    _KINDS[name] = kind
+
+
+def catalogue_of(model: Model) -> str | None:
+    """The provider's id in genai-prices."""
+    kind = _KINDS.get(model.provider)
+    return kind.catalogue if kind else None
+
+
+def provider_for(model: Model, settings: Settings, wire: Wire) -> Provider:
+    """The provider that serves `model`, its credential resolved on this worker.
+
+    Raises:
+        ModelConfigError: UnknownProvider, MissingBaseUrl or MissingCredential.
+    """
+    if model.provider == REPLAY:
+        return Replay(_base_url(model, None))
+    kind = _KINDS.get(model.provider)
+    if kind is None:
+        known = ", ".join(sorted((*_KINDS, REPLAY)))
+        raise ModelConfigError(
+            "UnknownProvider", f"model.provider {model.provider!r} is unknown; known are: {known}"
+        )
+    endpoint = kind.connect(_base_url(model, kind.base_url), _key(model, kind, settings))
+    return kind.build(wire, endpoint, model.provider)
+
+
+def _base_url(model: Model, usual: str | None) -> str:
+    url = model.base_url or usual
+    if url is None:
+        what = "the recording's path" if model.provider == REPLAY else "the server's address"
+        raise ModelConfigError(
+            "MissingBaseUrl", f"model.base_url is needed with provider {model.provider}: {what}"
+        )
+    if model.provider != REPLAY and not url.startswith(("http://", "https://")):
+        raise ModelConfigError(
+            "MissingBaseUrl", f"model.base_url {url!r} must begin with http:// or https://"
+        )
+    return url
+
+
+def _key(model: Model, kind: Kind, settings: Settings) -> str | None:
+    """The key's value. By default a key goes to its own provider's address only: with another
+    `base_url` the contract must name the key that the server there may see."""
+    if model.api_key is not None:
+        variable = model.api_key.removeprefix("env:")
+    elif kind.key is None or model.base_url is not None:
+        return None
+    else:
+        variable = kind.key
+    if variable not in settings.credentials:
+        raise ModelConfigError(
+            "MissingCredential",
+            f"{variable} is not a credential that this worker gives to providers; add it to "
+            "IO_HARNESS_CREDENTIALS in the worker's environment",
+        )
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise ModelConfigError(
+            "MissingCredential",
+            f"{variable} is not set in the worker's environment, and the model "
+            f"{model.provider}/{model.name} needs it",
+        )
+    return value

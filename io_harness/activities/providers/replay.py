@@ -1,0 +1,87 @@
+"""The provider that answers from a recording, and how a recording is made."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from io_harness.workflows.messages import AssistantMessage, ModelRef
+
+from .base import (
+    CallProgress,
+    Failure,
+    ModelReply,
+    ModelRequest,
+    OfferedModel,
+    ProviderError,
+)
+from .recording import (
+    SEPARATOR,
+    RecordedReply,
+    RecordingError,
+    compare,
+    diverged,
+    dump_header,
+    dump_turn,
+    load,
+    since_last_reply,
+)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Answers turn by turn. It keeps no state: the turn follows from the transcript, so that another
+    worker can go on where one was killed."""
+
+    source: str
+    """The recording: a path, or `package:<package>/<file>`."""
+    name: str = "replay"
+
+    async def complete(self, request: ModelRequest, progress: CallProgress) -> ModelReply:
+        try:
+            recording = load(self.source)
+        except RecordingError as error:
+            raise ProviderError(Failure.BAD_REQUEST, str(error)) from error
+        position = _position(request)
+        if position >= len(recording.turns):
+            raise diverged(
+                f"it ends after turn {len(recording.turns)}, and turn {position + 1} is asked for"
+            )
+        turn = recording.turns[position]
+        try:
+            compare(turn.expect, since_last_reply(request.messages))
+        except ProviderError as error:
+            raise ProviderError(
+                error.failure, f"{error.message} (turn {position + 1} of {self.source})"
+            ) from None
+        reply = turn.reply
+        progress.usage = reply.usage
+        progress.cost_usd = reply.cost_usd
+        return ModelReply(reply.parts, reply.finish, reply.usage, reply.cost_usd)
+
+    async def models(self) -> tuple[OfferedModel, ...]:
+        return ()
+
+
+def record(path: Path, request: ModelRequest, reply: ModelReply, served_by: ModelRef) -> None:
+    """Write a turn to the recording at `path`; the first of a conversation begins the file anew.
+
+    A turn that is asked for again (its worker died before history had the reply) takes the place of
+    the one recorded before.
+    """
+    turn = dump_turn(
+        since_last_reply(request.messages),
+        RecordedReply(
+            parts=reply.parts, finish=reply.finish, usage=reply.usage, cost_usd=reply.cost_usd
+        ),
+    )
+    position = _position(request)
+    if position == 0:
+        documents = [dump_header(served_by)]
+    else:
+        documents = path.read_text(encoding="utf-8").split("\n" + SEPARATOR)[: position + 1]
+    path.write_text(
+        SEPARATOR.join([*(d.rstrip("\n") + "\n" for d in documents), turn]), encoding="utf-8"
+    )
+
+
+def _position(request: ModelRequest) -> int:
+    return sum(isinstance(m, AssistantMessage) for m in request.messages)
