@@ -1,1 +1,1 @@
-"""Tools that the model may call, one module each behind one protocol."""
+"""The tools that a model may call, and the activity that runs one call."""

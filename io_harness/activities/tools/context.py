@@ -1,0 +1,113 @@
+"""What a running tool may use."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from io_harness.activities.gate import ApprovalNeeded, PreviewKind
+from io_harness.activities.outputs import RunOutputs
+from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.payloads import Act, ApprovalRequest
+
+from .beneath import Beneath
+
+
+class ToolGate(Protocol):
+    """The policy at the point of effect."""
+
+    def require(
+        self,
+        act: Act,
+        target: str,
+        *,
+        tool: str,
+        arguments: dict[str, JsonValue],
+        preview: str,
+        preview_kind: PreviewKind,
+    ) -> None:
+        """Return if the act may happen now.
+
+        Raises:
+            Refused: the policy denies it.
+            ApprovalNeeded: a human must be asked first.
+        """
+        ...
+
+    def readable(self, path: str) -> bool:
+        """Whether `path`, relative to the workspace, may be read. Never asks."""
+        ...
+
+
+class BlobStore(Protocol):
+    """Where an image's bytes are kept so that history carries only their name."""
+
+    async def put_blob(self, data: bytes) -> str: ...
+
+
+@dataclass(frozen=True)
+class Want:
+    """An effect that a tool is about to have."""
+
+    act: Act
+    target: str
+    preview: str
+    preview_kind: PreviewKind
+
+
+class AsksNeeded(Exception):
+    """A human is to be asked about these first. The call had no effect."""
+
+    def __init__(self, requests: tuple[ApprovalRequest, ...]) -> None:
+        super().__init__(", ".join(f"{r.act} {r.target}" for r in requests))
+        self.requests = requests
+
+
+class WouldHaveActed(Exception):
+    """The call is only a preview, and nothing stands in its way."""
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """One call's surroundings."""
+
+    run_key: str
+    root: Path
+    """The working copy."""
+    files: Beneath
+    """The only way to the copy's files."""
+    gate: ToolGate
+    outputs: RunOutputs
+    contract: TaskContract
+    blobs: BlobStore
+    tool: str
+    arguments: dict[str, JsonValue]
+    """The call's own arguments, as they are shown to a human who is asked."""
+    preview_only: bool = False
+
+    def require(self, *wants: Want) -> None:
+        """Return if all of these may happen now. Call it right before the effect.
+
+        Raises:
+            Refused: the policy denies one.
+            AsksNeeded: a human must be asked about some; all of those are named.
+            WouldHaveActed: the call is a preview.
+        """
+        requests: list[ApprovalRequest] = []
+        for want in wants:
+            try:
+                self.gate.require(
+                    want.act,
+                    want.target,
+                    tool=self.tool,
+                    arguments=self.arguments,
+                    preview=want.preview,
+                    preview_kind=want.preview_kind,
+                )
+            except ApprovalNeeded as needed:
+                requests.append(needed.request)
+        if requests:
+            raise AsksNeeded(tuple(requests))
+        if self.preview_only:
+            raise WouldHaveActed

@@ -1,0 +1,129 @@
+"""A command of the agent's: its plan for the sandbox, and what the model sees of it."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from io_harness import sandbox
+from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.messages import Observation
+from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
+
+from .context import ToolContext
+from .errors import CommandNotStarted
+from .terminal import Terminal
+
+_MIB = 1024 * 1024
+_HEADER_BYTES = 512
+QUIET = {
+    "CI": "1",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "COLUMNS": "120",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "false",
+    "SSH_ASKPASS": "false",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PYTHONUNBUFFERED": "1",
+}
+"""So that nothing waits for a person: no pager, no editor, no prompt, no colours."""
+
+
+def command_plan(
+    ctx: ToolContext, command: str, timeout_seconds: float | None = None
+) -> sandbox.Plan:
+    """The plan of a shell command line in the working copy."""
+    limits = _limits(ctx.contract, timeout_seconds)
+    return sandbox.Plan(
+        argv=(shell(), "-c", command),
+        cwd=ctx.root,
+        workspace=ctx.root,
+        mode="workspace_write",
+        read_only_roots=interpreter_roots(),
+        protected=sandbox.protected_in(ctx.root),
+        env=command_env(ctx.contract),
+        limits=limits,
+    )
+
+
+def shell() -> str:
+    return shutil.which("bash") or "/bin/sh"
+
+
+def interpreter_roots() -> tuple[Path, ...]:
+    """Where the worker's own Python and its packages are, so that commands can use them."""
+    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix))))
+
+
+def command_env(contract: TaskContract) -> dict[str, str]:
+    """The whole environment of an agent's command."""
+    env = sandbox.base_env(contract.sandbox.env) | QUIET
+    own = str(Path(sys.executable).parent)
+    env["PATH"] = f"{own}:{env['PATH']}" if env.get("PATH") else own
+    return env
+
+
+def _limits(contract: TaskContract, timeout_seconds: float | None) -> sandbox.Limits:
+    given = contract.sandbox.limits
+    wall = min(timeout_seconds or given.wall_seconds, given.wall_seconds)
+    return sandbox.Limits(
+        wall_seconds=wall,
+        cpu_seconds=given.cpu_seconds,
+        memory_bytes=given.memory_mb * _MIB,
+        processes=given.processes,
+        open_files=given.open_files,
+        file_bytes=given.file_mb * _MIB,
+        tmp_bytes=given.tmp_mb * _MIB,
+        output_bytes=_HEADER_BYTES,  # kept by the recorder instead
+    )
+
+
+async def execute(plan: sandbox.Plan, ctx: ToolContext) -> Observation:
+    """Run it and show what a terminal would, capped.
+
+    Raises:
+        CommandNotStarted: the sandbox failed, not the command.
+    """
+    terminal = Terminal()
+    with ctx.outputs.recorder(inline_bytes=INLINE_OUTPUT_BYTES - _HEADER_BYTES) as recorder:
+        try:
+            completed = await sandbox.run(
+                plan, on_output=lambda data: recorder.write(terminal.feed(data))
+            )
+        except sandbox.SandboxError as error:
+            raise CommandNotStarted(f"the sandbox could not run the command: {error}") from error
+        recorder.write(terminal.finish())
+    header = f"[{ending(completed, plan.limits)}]\n"
+    return recorder.observation(prefix=header, is_error=completed.cause != "exited")
+
+
+def ending(completed: sandbox.Completed, limits: sandbox.Limits) -> str:
+    """How a command ended, for the model."""
+    after = f"after {completed.seconds:.1f} s"
+    match completed.cause:
+        case "exited":
+            return f"exit {completed.exit_code} {after}"
+        case "signalled":
+            return f"ended by signal {completed.signal} {after}"
+        case "wall":
+            return (
+                f"stopped {after}: over the limit of {limits.wall_seconds:g} s; whatever must run "
+                "longer goes into a job"
+            )
+        case "cpu":
+            return f"stopped {after}: over {limits.cpu_seconds} s of CPU time"
+        case "memory":
+            return f"stopped {after}: over {limits.memory_bytes // _MIB} MiB of memory"
+        case "pids":
+            return f"stopped {after}: over {limits.processes} processes"
+        case "disk":
+            return f"stopped {after}: over the limits of disk space"

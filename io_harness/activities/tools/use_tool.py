@@ -1,0 +1,152 @@
+"""The activity that runs one tool call: from a snapshot, to a snapshot."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from temporalio import activity
+
+from io_harness.activities.gate import Gate, Refused
+from io_harness.activities.outputs import RunOutputs
+from io_harness.activities.run_reader import RunReader
+from io_harness.activities.settings import Settings
+from io_harness.activities.store import SnapshotStore
+from io_harness.activities.workspace import WorkingCopy, open_copy
+from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.messages import AssistantMessage, Observation, ToolCall
+from io_harness.workflows.payloads import (
+    CallReference,
+    InlineCall,
+    NeedsApproval,
+    ToolDone,
+    ToolOutcome,
+    UseToolInput,
+    WouldAct,
+)
+from io_harness.workflows.policy import policy_of
+
+from .base import AnyTool
+from .beneath import Beneath
+from .context import AsksNeeded, ToolContext, WouldHaveActed
+from .copy_lock import CopyLocks
+from .errors import ToolError
+from .registry import ToolRegistry
+
+_HEARTBEAT_SECONDS = 1.0
+
+
+class ToolActivities:
+    def __init__(
+        self,
+        settings: Settings,
+        reader: RunReader,
+        store: SnapshotStore,
+        registry: ToolRegistry,
+    ) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._store = store
+        self._registry = registry
+        self._locks = CopyLocks()
+
+    @activity.defn(name="use_tool")
+    async def use_tool(self, given: UseToolInput) -> ToolOutcome:
+        """Run the call on the working copy at `given.base`. What the model did wrong, and what the
+        policy refuses, is an observation; only failures of the harness itself raise."""
+        async with _heartbeat():
+            contract = await self._reader.contract(given.run)
+            call = await self._call(given)
+            try:
+                tool = self._registry.get(call.name)
+            except ToolError as error:
+                return _failed(given, error)
+            async with AsyncExitStack() as held:
+                if tool.effect == "read":
+                    await held.enter_async_context(self._locks.reading(given.run.key, given.base))
+                else:
+                    await held.enter_async_context(self._locks.writing(given.run.key))
+                copy = await open_copy(
+                    self._store, self._settings, given.run.key, contract, given.base
+                )
+                return await self._run(given, contract, call, tool, copy)
+
+    async def _run(
+        self,
+        given: UseToolInput,
+        contract: TaskContract,
+        call: ToolCall,
+        tool: AnyTool,
+        copy: WorkingCopy,
+    ) -> ToolOutcome:
+        context = ToolContext(
+            run_key=given.run.key,
+            root=copy.root,
+            files=Beneath(copy.root),
+            gate=gate_of(contract, given),
+            outputs=RunOutputs(self._settings.data_dir, given.run.key),
+            contract=contract,
+            blobs=self._store,
+            tool=call.name,
+            arguments=call.arguments,
+            preview_only=given.preview_only,
+        )
+        try:
+            observation = await tool.call(call.arguments, context)
+        except AsksNeeded as needed:
+            return NeedsApproval(requests=needed.requests)
+        except WouldHaveActed:
+            return WouldAct()
+        except Refused as refused:
+            if given.preview_only:
+                return WouldAct()
+            return ToolDone(
+                head=given.base,
+                observation=Observation(text=f"refused: {refused}", is_error=True),
+                refused=refused.reason,
+            )
+        except ToolError as error:
+            return _failed(given, error)
+        if given.preview_only:
+            return WouldAct()
+        if tool.effect == "read":
+            return ToolDone(head=given.base, observation=observation)
+        head, changed = await copy.snapshot(f"{given.step}: {call.name}")
+        return ToolDone(head=head, observation=observation, changed=changed)
+
+    async def _call(self, given: UseToolInput) -> ToolCall:
+        match given.call:
+            case InlineCall():
+                return given.call.call
+            case CallReference():
+                messages = await self._reader.transcript(given.call.transcript)
+                message = messages[-1]
+                assert isinstance(message, AssistantMessage)
+                call = message.calls[given.call.position]
+                assert isinstance(call, ToolCall)
+                return call
+
+
+def gate_of(contract: TaskContract, given: UseToolInput) -> Gate:
+    """The gate of one call: the contract's policy, and what humans decided so far."""
+    policy = policy_of(contract.policy).remember(*given.remembered)
+    return Gate(policy, given.grants, approval=contract.approval)
+
+
+def _failed(given: UseToolInput, error: ToolError) -> ToolDone:
+    return ToolDone(head=given.base, observation=Observation(text=str(error), is_error=True))
+
+
+@asynccontextmanager
+async def _heartbeat() -> AsyncIterator[None]:
+    """Without heartbeats an activity hears of no cancellation, and a dead worker is noticed late."""
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
