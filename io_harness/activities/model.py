@@ -23,6 +23,7 @@ from io_harness.workflows.payloads import (
 )
 from io_harness.workflows.result import Usage
 
+from .fold_prompt import fold_request
 from .prices import cost_of
 from .prompt import system_prompt
 from .providers.base import (
@@ -103,7 +104,7 @@ class ModelActivities:
         self,
         settings: Settings,
         reader: Reader,
-        tools: tuple[ToolSpec, ...],
+        tools: Callable[[TaskContract], tuple[ToolSpec, ...]],
         read_blob: Callable[[str], Awaitable[bytes]] | None = None,
     ) -> None:
         """`read_blob` gives the bytes of an image by its object id; without it images are only named
@@ -150,12 +151,15 @@ class ModelActivities:
         self, call: CompleteInput, contract: TaskContract, model: Model
     ) -> ModelRequest:
         messages = await self._reader.transcript(call.transcript)
+        tools = self._tools(contract)
+        if call.purpose == "fold":
+            messages, tools = fold_request(messages), ()
         return ModelRequest(
             model=model.name,
             system=system_prompt(contract),
             messages=messages,
             max_output_tokens=call.max_output_tokens,
-            tools=self._tools,
+            tools=tools,
             options=model.options,
             images=await self._images(messages),
         )

@@ -1,13 +1,20 @@
 """How the loop is left: one exception, from wherever the run finds that it is over."""
 
+from typing import TypeVar
+
+from pydantic import ValidationError
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
+    RetryState,
     TimeoutError,
     is_cancelled_exception,
 )
 
+from .model import Record
 from .result import Outcome
+
+R = TypeVar("R", bound=Record)
 
 
 class RunEnded(Exception):
@@ -37,6 +44,22 @@ def failure_text(error: ActivityError) -> str:
     if isinstance(cause, ApplicationError):
         return cause.message
     return str(cause or error)
+
+
+def failure_detail(error: ActivityError, of: type[R]) -> R | None:
+    """The typed detail that the activity left with its error, if there is one."""
+    cause = error.cause
+    if not isinstance(cause, ApplicationError) or not cause.details:
+        return None
+    try:
+        return of.model_validate(cause.details[0])
+    except ValidationError:
+        return None
+
+
+def timed_out(error: ActivityError) -> bool:
+    """Whether no further attempt was made because it would have passed the call's total time."""
+    return error.retry_state is RetryState.TIMEOUT
 
 
 def reraise_cancel(error: ActivityError) -> None:

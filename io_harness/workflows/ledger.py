@@ -87,10 +87,11 @@ class Ledger(Record):
             )
         return self._spent(tool_calls=self.spend.tool_calls + count)
 
-    def settle(self, usage: Usage, usd: Decimal | None) -> "Ledger":
-        """Book a model call that was made. `usd` is None where the price is not known."""
+    def settle(self, usage: Usage, usd: Decimal | None, *, steps: int = 1) -> "Ledger":
+        """Book a model call that was made. `usd` is None where the price is not known; `steps` is 0
+        for one that failed for good."""
         return self._spent(
-            steps=self.spend.steps + 1,
+            steps=self.spend.steps + steps,
             usage=self.spend.usage + usage,
             usd=self.spend.usd + (usd or 0),
             unpriced_calls=self.spend.unpriced_calls + (usd is None),

@@ -5,13 +5,11 @@ from typing import Literal
 from temporalio.exceptions import ActivityError
 
 from . import calls
-from .ended import RunEnded, failure_code, failure_text, reraise_cancel
+from .ended import RunEnded, failure_code, failure_detail, failure_text, reraise_cancel, timed_out
 from .ledger import input_bound
-from .payloads import CompleteInput, Completion, TranscriptMark
+from .payloads import CompleteInput, Completion, ModelFailure, TranscriptMark
 from .result import Outcome
 from .state import RunState
-
-_NO_OTHER_MODEL_CURES = frozenset({"ReplayDiverged", "ContractMismatch", "TranscriptMismatch"})
 
 
 class ContextOverflow(Exception):
@@ -33,17 +31,10 @@ async def call_model(
             completion = await _attempt(state, purpose, mark)
         except ActivityError as error:
             reraise_cancel(error)
-            code = failure_code(error)
-            if code == "ContextOverflow":
-                raise ContextOverflow from error
-            state.clock()  # raises if the time budget is what ended the call
-            failed = RunEnded(
-                Outcome.ESCALATED, f"{_label(state)}: {failure_text(error)}", code=code
-            )
-            if code in _NO_OTHER_MODEL_CURES:
-                raise failed from error
+            failed = _failed(state, error)
         else:
-            state.ledger = state.ledger.settle(completion.usage, completion.cost_usd)
+            used = completion.usage + completion.retried
+            state.ledger = state.ledger.settle(used, completion.cost_usd)
             if completion.finish == "context_overflow":
                 raise ContextOverflow
             if completion.finish not in ("refusal", "content_filter"):
@@ -58,6 +49,32 @@ async def call_model(
         if state.model + 1 >= len(state.contract.models):
             raise failed
         state.model += 1
+
+
+def _failed(state: RunState, error: ActivityError) -> RunEnded:
+    """Book what the failed call used, and say how the run ends if no other model helps.
+
+    Raises:
+        ContextOverflow, BudgetEnded, RunEnded: no other model can help.
+    """
+    code = failure_code(error)
+    failure = failure_detail(error, ModelFailure)
+    if failure is not None:
+        state.ledger = state.ledger.settle(failure.usage, failure.cost_usd, steps=0)
+    if code == "ContextTooLong":
+        raise ContextOverflow from error
+    state.clock()  # raises if the time budget is what ended the call
+    if timed_out(error) and failure is not None:
+        raise RunEnded(
+            Outcome.TIME_BUDGET_EXCEEDED,
+            f"{_label(state)}: {failure_text(error)}; the wait for another try would pass the time "
+            "budget",
+            code=code,
+        )
+    failed = RunEnded(Outcome.ESCALATED, f"{_label(state)}: {failure_text(error)}", code=code)
+    if failure is not None and not failure.fallback_may_help:
+        raise failed from error
+    return failed
 
 
 async def _attempt(
@@ -80,10 +97,7 @@ async def _attempt(
         model=state.model,
         max_output_tokens=ceiling,
     )
-    bounds = calls.Bounds(
-        attempt_seconds=model.options.seconds + 30,
-        total_seconds=min(seconds_left, model.options.seconds * 4 + 600),
-    )
+    bounds = calls.Bounds(attempt_seconds=model.options.seconds + 30, total_seconds=seconds_left)
     what = "fold the transcript" if purpose == "fold" else f"step {state.step + 1}"
     return await calls.complete(arg, bounds, f"{what}: {model.provider}/{model.name}")
 

@@ -99,7 +99,7 @@ class Turn:
     async def _one(self, position: int, call: Call) -> Observation | None:
         match call:
             case MalformedToolCall():
-                return _error(f"not executed: the arguments are not valid JSON: {call.error}")
+                return _error(f"not executed: {call.error}")
             case ToolCall(name="finish"):
                 return self._finish(call)
             case ToolCall(name="update_plan"):
