@@ -1,0 +1,150 @@
+"""What a run may reach: rules, the layer that each came from, and what holds without a match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from io_harness.sandbox.egress.addresses import Network
+from io_harness.sandbox.egress.hosts import (
+    BadHost,
+    Host,
+    Target,
+    address_of,
+    canonical_host,
+    canonical_port,
+)
+
+DEFAULT_PORTS = frozenset({80, 443})
+
+
+class BadRule(ValueError):
+    """A rule that cannot be read; the message quotes it and says what to write."""
+
+
+class Effect(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One host pattern and its effect. Made by `Rule.parse`.
+
+    Attributes:
+        effect: what a match means.
+        host: the canonical host, or None for every host (`*`).
+        subdomains: the pattern began with `*.`: names below `host` match, `host` itself does not.
+        ports: the ports that match, or None for every port.
+        layer: where the rule came from ("run", "provider", ...); named in refusals and audit rows.
+    """
+
+    effect: Effect
+    host: Host | None
+    subdomains: bool
+    ports: frozenset[int] | None
+    layer: str
+
+    @classmethod
+    def parse(cls, effect: Effect, text: str, layer: str = "run") -> Rule:
+        """Read `host`, `*.domain` or `*`, each with an optional `:port` or `:*`.
+
+        Without a port an allow or ask rule covers 80 and 443, a deny rule every port.
+
+        Raises:
+            BadRule: with the rule and what is wrong with it.
+        """
+        host_text, port_text = _split(text)
+        if port_text is None:
+            ports = None if effect is Effect.DENY else DEFAULT_PORTS
+        elif port_text == "*":
+            ports = None
+        else:
+            try:
+                ports = frozenset({canonical_port(port_text)})
+            except BadHost as error:
+                raise BadRule(f"network rule {text!r}: {error}") from error
+        if host_text == "*":
+            return cls(effect, None, False, ports, layer)
+        subdomains = host_text.startswith("*.")
+        try:
+            host = canonical_host(host_text.removeprefix("*."))
+        except BadHost as error:
+            raise BadRule(
+                f"network rule {text!r}: {error}; write a host name, '*.domain' or '*', "
+                "without scheme or path, with an optional ':port'"
+            ) from error
+        if subdomains and address_of(host) is not None:
+            raise BadRule(f"network rule {text!r}: '*.' goes before a domain name, not an address")
+        return cls(effect, host, subdomains, ports, layer)
+
+    def matches(self, target: Target) -> bool:
+        if self.ports is not None and target.port not in self.ports:
+            return False
+        return self.matches_name(target.host)
+
+    def matches_name(self, host: Host) -> bool:
+        """Whether the host matches, whatever the port."""
+        if self.host is None:
+            return True
+        if self.subdomains:
+            return address_of(host) is None and host.endswith(f".{self.host}")
+        return host == self.host
+
+    def __str__(self) -> str:
+        host = "*" if self.host is None else f"[{self.host}]" if ":" in self.host else self.host
+        name = f"*.{host}" if self.subdomains else host
+        if self.ports is None:
+            return f"{self.effect} {name}:*"
+        if self.ports == DEFAULT_PORTS:
+            return f"{self.effect} {name}"
+        return f"{self.effect} {name}:{','.join(map(str, sorted(self.ports)))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All that decides about a host. A matching deny wins, then ask, then allow, then `default`.
+
+    The order of the rules and how specific they are do not count.
+
+    Attributes:
+        opened: networks that the address table would refuse and that were opened by name.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    default: Effect = Effect.DENY
+    opened: tuple[Network, ...] = ()
+
+    def judge(self, target: Target) -> tuple[Effect, Rule | None]:
+        """The effect on a target and the rule that caused it (None: the default)."""
+        for effect in (Effect.DENY, Effect.ASK, Effect.ALLOW):
+            for rule in self.rules:
+                if rule.effect is effect and rule.matches(target):
+                    return effect, rule
+        return self.default, None
+
+    def may_reach(self, host: Host) -> bool:
+        """Whether some port of the host could be allowed; says which names the DNS answerer knows."""
+        if any(
+            r.effect is Effect.DENY and r.ports is None and r.matches_name(host) for r in self.rules
+        ):
+            return False
+        return self.default is not Effect.DENY or any(
+            r.effect is not Effect.DENY and r.matches_name(host) for r in self.rules
+        )
+
+    @classmethod
+    def allowing(cls, *hosts: str, layer: str = "run", opened: tuple[Network, ...] = ()) -> Rules:
+        """Rules that allow the named hosts and deny the rest."""
+        return cls(tuple(Rule.parse(Effect.ALLOW, h, layer) for h in hosts), opened=opened)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        return text, None
+    if ":" in host and not host.startswith("["):
+        # An IPv6 address without brackets: its last group is no port.
+        return text, None
+    return host, port

@@ -1,0 +1,91 @@
+"""What the proxy knows about one run."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Callable
+
+from io_harness.sandbox.egress.audit import AuditLog, AuditRow
+from io_harness.sandbox.egress.decision import Ask, Decision, decide
+from io_harness.sandbox.egress.hosts import Host
+from io_harness.sandbox.egress.limits import EgressLimits
+from io_harness.sandbox.egress.resolver import Resolver
+from io_harness.sandbox.egress.rules import Rules
+
+_FIRST_INVENTED = int(ipaddress.IPv4Address("127.1.0.1"))
+
+
+class LimitExceeded(Exception):
+    """A bound of the session was reached; the message names it."""
+
+
+class Session:
+    """One run's rules, counters and audit rows. Make one per run, close its listeners at its end.
+
+    Attributes:
+        name: shown in audit rows; the run's id is a good one.
+        rules: read anew for every request; assign to change them.
+        token: what a client must present to a loopback listener of this session.
+        audit: the decisions.
+        open_connections, bytes_up, bytes_down: what is used of the limits. "Up" leaves the run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rules: Rules,
+        *,
+        ask: Ask | None = None,
+        limits: EgressLimits | None = None,
+        on_row: Callable[[AuditRow], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.rules = rules
+        self.limits = limits or EgressLimits()
+        self.token = secrets.token_urlsafe(32)
+        self.audit = AuditLog(name, self.limits.audit_rows, on_row)
+        self.open_connections = 0
+        self.bytes_up = 0
+        self.bytes_down = 0
+        self._ask = ask
+        self._address_of: dict[Host, str] = {}
+        self._name_at: dict[str, Host] = {}
+
+    async def decide(self, host: str, port: int, resolver: Resolver) -> Decision:
+        """`decision.decide` with this session's rules, question and limits."""
+        return await decide(
+            host,
+            port,
+            lambda: self.rules,
+            resolver,
+            ask=self._ask,
+            ask_seconds=self.limits.ask_seconds,
+            resolve_seconds=self.limits.resolve_seconds,
+        )
+
+    def spend(self, up: int = 0, down: int = 0) -> None:
+        """Count transferred bytes.
+
+        Raises:
+            LimitExceeded: the session's total is used up.
+        """
+        self.bytes_up += up
+        self.bytes_down += down
+        if self.bytes_up + self.bytes_down > self.limits.total_bytes:
+            raise LimitExceeded(f"the run's network total of {self.limits.total_bytes} bytes")
+
+    def invent_address(self, host: Host) -> str | None:
+        """The 127.1.x.y address that stands for the name inside, or None when no more are left."""
+        if (known := self._address_of.get(host)) is not None:
+            return known
+        if len(self._address_of) >= self.limits.names:
+            return None
+        address = str(ipaddress.IPv4Address(_FIRST_INVENTED + len(self._address_of)))
+        self._address_of[host] = address
+        self._name_at[address] = host
+        return address
+
+    def name_at(self, address: str) -> Host | None:
+        """The name that an invented address stands for."""
+        return self._name_at.get(address)
