@@ -1,7 +1,7 @@
 """Reads a run's contract and transcript by query to the activity's own workflow."""
 
 from collections import OrderedDict
-from typing import TypeVar
+from dataclasses import dataclass
 
 from temporalio import activity
 from temporalio.client import WorkflowHandle
@@ -12,9 +12,21 @@ from io_harness.workflows.messages import Message
 from io_harness.workflows.payloads import RunScope, TranscriptMark
 from io_harness.workflows.transcript import TranscriptPage, contract_digest, extend_digest
 
-T = TypeVar("T")
+_CACHED_CONTRACTS = 1_024
+_CACHED_TRANSCRIPT_BYTES = 256 * 1024 * 1024
+"""Ceiling of all cached transcripts together, as JSON."""
 
-_CACHED_RUNS = 256
+
+@dataclass(frozen=True)
+class _Known:
+    """The first messages of a run, and the digest of each prefix."""
+
+    messages: tuple[Message, ...] = ()
+    digests: tuple[str, ...] = ()
+    bytes: int = 0
+
+    def holds(self, mark: TranscriptMark) -> bool:
+        return len(self.digests) >= mark.upto and self.digests[mark.upto - 1] == mark.digest
 
 
 class RunReader:
@@ -22,7 +34,7 @@ class RunReader:
 
     def __init__(self) -> None:
         self._contracts: OrderedDict[str, TaskContract] = OrderedDict()
-        self._transcripts: OrderedDict[str, list[tuple[Message, str]]] = OrderedDict()
+        self._transcripts: OrderedDict[str, _Known] = OrderedDict()
 
     async def contract(self, scope: RunScope) -> TaskContract:
         """The run's contract.
@@ -31,17 +43,18 @@ class RunReader:
             ApplicationError: `ContractMismatch`, if the workflow's contract isn't the one meant.
         """
         cached = self._contracts.get(scope.contract_digest)
-        if cached is not None:
-            self._contracts.move_to_end(scope.contract_digest)
-            return cached
-        contract: TaskContract = await _own_workflow().query("contract", result_type=TaskContract)
-        if contract_digest(contract) != scope.contract_digest:
-            raise ApplicationError(
-                "the workflow's contract is not the one this call was made for",
-                type="ContractMismatch",
-            )
-        _remember(self._contracts, scope.contract_digest, contract)
-        return contract
+        if cached is None:
+            cached = await _own_workflow().query("contract", result_type=TaskContract)
+            if contract_digest(cached) != scope.contract_digest:
+                raise ApplicationError(
+                    "the workflow's contract is not the one this call was made for",
+                    type="ContractMismatch",
+                )
+            self._contracts[scope.contract_digest] = cached
+        self._contracts.move_to_end(scope.contract_digest)
+        while len(self._contracts) > _CACHED_CONTRACTS:
+            self._contracts.popitem(last=False)
+        return cached
 
     async def transcript(self, mark: TranscriptMark) -> tuple[Message, ...]:
         """The first `mark.upto` messages of the run.
@@ -50,40 +63,46 @@ class RunReader:
             ApplicationError: `TranscriptMismatch`, if they don't hash to `mark.digest`.
         """
         run = activity.info().workflow_run_id or ""
-        known = self._transcripts.get(run, [])
-        if len(known) < mark.upto or known[mark.upto - 1][1] != mark.digest:
-            if len(known) >= mark.upto or not await self._fetch(known, mark):
-                known = []  # a fold or a reset rewrote what was cached
-                if not await self._fetch(known, mark):
-                    raise ApplicationError(
-                        f"the first {mark.upto} messages of the transcript don't have the digest "
-                        f"{mark.digest[:12]}",
-                        type="TranscriptMismatch",
-                    )
-            _remember(self._transcripts, run, known)
-        return tuple(message for message, _ in known[: mark.upto])
-
-    async def _fetch(self, known: list[tuple[Message, str]], mark: TranscriptMark) -> bool:
-        handle = _own_workflow()
-        while len(known) < mark.upto:
-            page: TranscriptPage = await handle.query(
-                "transcript", len(known), result_type=TranscriptPage
+        known = self._transcripts.get(run, _Known())
+        if not known.holds(mark):
+            known = await _read_on(known, mark)
+        if not known.holds(mark):  # a fold or a reset rewrote what was cached
+            known = await _read_on(_Known(), mark)
+        if not known.holds(mark):
+            raise ApplicationError(
+                f"the first {mark.upto} messages of the transcript don't have the digest "
+                f"{mark.digest[:12]}",
+                type="TranscriptMismatch",
             )
-            if not page.messages:
-                return False
-            for message in page.messages:
-                known.append((message, extend_digest(known[-1][1] if known else "", message)))
-        return known[mark.upto - 1][1] == mark.digest
+        self._keep(run, known)
+        return known.messages[: mark.upto]
+
+    def _keep(self, run: str, known: _Known) -> None:
+        self._transcripts[run] = known
+        self._transcripts.move_to_end(run)
+        total = sum(each.bytes for each in self._transcripts.values())
+        while total > _CACHED_TRANSCRIPT_BYTES and len(self._transcripts) > 1:
+            total -= self._transcripts.popitem(last=False)[1].bytes
+
+
+async def _read_on(known: _Known, mark: TranscriptMark) -> _Known:
+    """What is known and the messages after it, up to the mark or to where the transcript ends."""
+    messages, digests, size = list(known.messages), list(known.digests), known.bytes
+    handle = _own_workflow()
+    while len(messages) < mark.upto:
+        page: TranscriptPage = await handle.query(
+            "transcript", len(messages), result_type=TranscriptPage
+        )
+        if not page.messages:
+            break
+        for message in page.messages:
+            digests.append(extend_digest(digests[-1] if digests else "", message))
+            size += len(message.model_dump_json())
+        messages += page.messages
+    return _Known(tuple(messages), tuple(digests), size)
 
 
 def _own_workflow() -> WorkflowHandle[object, object]:
     info = activity.info()
     assert info.workflow_id is not None
     return activity.client().get_workflow_handle(info.workflow_id, run_id=info.workflow_run_id)
-
-
-def _remember(cache: OrderedDict[str, T], key: str, value: T) -> None:
-    cache[key] = value
-    cache.move_to_end(key)
-    while len(cache) > _CACHED_RUNS:
-        cache.popitem(last=False)
