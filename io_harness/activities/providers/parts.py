@@ -6,6 +6,7 @@ from typing import TypeVar
 from pydantic import JsonValue, ValidationError
 
 from io_harness.workflows.messages import MalformedToolCall, ToolCall
+from io_harness.workflows.result import Usage
 
 from .base import Failure, ProviderError
 from .sse import ServerEvent
@@ -67,3 +68,27 @@ def _kind(value: JsonValue) -> str:
             return "a string"
         case _:
             return "a number"
+
+
+def estimated_usage(request_bytes: int, reply_bytes: int) -> Usage:
+    """For a server that counts no tokens: one for every two bytes, more than tokenizers make of
+    text or code. Bytes of the reply are those of its stream, framing included."""
+    return Usage(input=request_bytes // 2, output=reply_bytes // 2)
+
+
+def is_strict(schema: JsonValue) -> bool:
+    """Whether OpenAI can enforce the schema: every object lists all its properties as required and
+    allows no others."""
+    if isinstance(schema, list):
+        return all(is_strict(part) for part in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties, required = schema.get("properties", {}), schema.get("required", [])
+        if schema.get("additionalProperties") is not False:
+            return False
+        if not isinstance(properties, dict) or not isinstance(required, list):
+            return False
+        if set(properties) != {str(name) for name in required}:
+            return False
+    return all(is_strict(part) for part in schema.values())

@@ -1,21 +1,16 @@
-"""Which providers there are. A further one is a module and a line in `_KINDS`."""
+"""Which providers there are. How one is found and given its key."""
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from io_harness.activities.settings import Settings
 from io_harness.workflows.contract import Model
 
-from . import anthropic
 from .base import Provider
+from .kind import Kind
+from .presets import PRESETS
 from .replay import Replay
-from .wire import Endpoint, Wire
-
-Build = Callable[[Wire, Endpoint, str], Provider]
-"""From the HTTP client, the endpoint and the registry name to the provider."""
-Connect = Callable[[str, str | None], Endpoint]
-"""From base URL and key to the endpoint."""
+from .wire import Wire
 
 
 class ModelConfigError(Exception):
@@ -26,31 +21,9 @@ class ModelConfigError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A provider by name: how it is spoken to, and what is usual for it."""
-
-    build: Build
-    connect: Connect
-    base_url: str | None = None
-    """None: the contract must give one."""
-    key: str | None = None
-    """The variable that usually holds its key; None: it needs none."""
-    catalogue: str | None = None
-    """Its id in genai-prices; None: prices are not known."""
-
-
 REPLAY = "replay"
 
-_KINDS: dict[str, Kind] = {
-    "anthropic": Kind(
-        anthropic.Anthropic,
-        anthropic.endpoint,
-        "https://api.anthropic.com",
-        "ANTHROPIC_API_KEY",
-        "anthropic",
-    ),
-}
+_KINDS = dict(PRESETS)
 
 
 def kinds() -> Mapping[str, Kind]:
