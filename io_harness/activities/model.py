@@ -12,7 +12,13 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from io_harness.workflows.contract import Model, TaskContract
-from io_harness.workflows.messages import AssistantMessage, Message, ModelRef, ToolMessage
+from io_harness.workflows.messages import (
+    AssistantMessage,
+    Message,
+    ModelRef,
+    ToolMessage,
+    UserMessage,
+)
 from io_harness.workflows.model import Record
 from io_harness.workflows.payloads import (
     CompleteInput,
@@ -25,7 +31,7 @@ from io_harness.workflows.result import Usage
 
 from .fold_prompt import fold_request
 from .prices import cost_of
-from .prompt import system_prompt
+from .prompt import FOLD_REQUEST, system_prompt
 from .providers.base import (
     CallProgress,
     Failure,
@@ -42,6 +48,8 @@ from .settings import Settings
 
 COMPLETION_BYTES = 1_000_000
 """Ceiling of one reply. A result over 2 MB is refused by the server, and the call bought again."""
+PATIENCE_SECONDS = 60.0
+"""A provider that asks for a longer wait is given up where the chain has another model."""
 _HEARTBEAT_SECONDS = 1.0
 _FIRST_BACKOFF_SECONDS = 1.0
 _LAST_BACKOFF_SECONDS = 60.0
@@ -107,8 +115,8 @@ class ModelActivities:
         tools: Callable[[TaskContract], tuple[ToolSpec, ...]],
         read_blob: Callable[[str], Awaitable[bytes]] | None = None,
     ) -> None:
-        """`read_blob` gives the bytes of an image by its object id; without it images are only named
-        to the model."""
+        """`tools` says what the model is offered under a contract. `read_blob` gives the bytes of an
+        image by its object id; without it images are only named to the model."""
         self._settings = settings
         self._reader = reader
         self._tools = tools
@@ -130,6 +138,7 @@ class ModelActivities:
         contract = await self._reader.contract(call.run)
         model = contract.models[call.model]
         attempt = _Call(model)
+        last = call.model + 1 == len(contract.models)
         async with _heartbeats(attempt):
             try:
                 request = await self._request(call, contract, model)
@@ -141,9 +150,9 @@ class ModelActivities:
                 failure = ProviderError(
                     Failure.TIMED_OUT, f"no complete reply in {model.options.seconds} s"
                 )
-                _fail(failure, attempt)
+                _fail(failure, attempt, last=last)
             except ProviderError as failure:
-                _fail(failure, attempt)
+                _fail(failure, attempt, last=last)
             except ModelConfigError as error:
                 raise ApplicationError(str(error), type=error.code, non_retryable=True) from error
 
@@ -215,10 +224,11 @@ async def _heartbeats(attempt: _Call) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _fail(error: ProviderError, attempt: _Call) -> NoReturn:
+def _fail(error: ProviderError, attempt: _Call, *, last: bool) -> NoReturn:
     """Leave the activity. Temporal retries; how long it waits is decided here, as only this side
-    knows what the provider asked for, and Temporal's own backoff has no jitter."""
-    retryable = error.retryable
+    knows what the provider asked for, and Temporal's own backoff has no jitter. A long wait is not
+    worth it while another model of the chain is left."""
+    retryable = error.retryable and (last or (error.retry_after or 0) <= PATIENCE_SECONDS)
     if error.failure is Failure.EMPTY_REPLY:
         attempt.empty_replies += 1
         retryable = attempt.empty_replies == 1

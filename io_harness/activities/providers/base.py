@@ -36,6 +36,8 @@ class ModelRequest:
     system: str
     messages: tuple[Message, ...]
     max_output_tokens: int
+    turn: int = 0
+    """Which call of its run this is, counted from 0. A recording is read by it."""
     tools: tuple[ToolSpec, ...] = ()
     options: ModelOptions = field(default_factory=ModelOptions)
     tool_choice: ToolChoice = "auto"

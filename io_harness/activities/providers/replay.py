@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from io_harness.workflows.messages import AssistantMessage, ModelRef
+from io_harness.workflows.messages import ModelRef
 
 from .base import (
     CallProgress,
@@ -28,7 +28,7 @@ from .recording import (
 
 @dataclass(frozen=True)
 class Replay:
-    """Answers turn by turn. It keeps no state: the turn follows from the transcript, so that another
+    """Answers turn by turn. It keeps no state: the request says which turn it is, so that another
     worker can go on where one was killed."""
 
     source: str
@@ -40,7 +40,7 @@ class Replay:
             recording = load(self.source)
         except RecordingError as error:
             raise ProviderError(Failure.BAD_REQUEST, str(error)) from error
-        position = _position(request)
+        position = request.turn
         if position >= len(recording.turns):
             raise diverged(
                 f"it ends after turn {len(recording.turns)}, and turn {position + 1} is asked for"
@@ -62,7 +62,7 @@ class Replay:
 
 
 def record(path: Path, request: ModelRequest, reply: ModelReply, served_by: ModelRef) -> None:
-    """Write a turn to the recording at `path`; the first of a conversation begins the file anew.
+    """Write a turn to the recording at `path`; the first of a run begins the file anew.
 
     A turn that is asked for again (its worker died before history had the reply) takes the place of
     the one recorded before.
@@ -73,15 +73,10 @@ def record(path: Path, request: ModelRequest, reply: ModelReply, served_by: Mode
             parts=reply.parts, finish=reply.finish, usage=reply.usage, cost_usd=reply.cost_usd
         ),
     )
-    position = _position(request)
-    if position == 0:
+    if request.turn == 0:
         documents = [dump_header(served_by)]
     else:
-        documents = path.read_text(encoding="utf-8").split("\n" + SEPARATOR)[: position + 1]
+        documents = path.read_text(encoding="utf-8").split("\n" + SEPARATOR)[: request.turn + 1]
     path.write_text(
         SEPARATOR.join([*(d.rstrip("\n") + "\n" for d in documents), turn]), encoding="utf-8"
     )
-
-
-def _position(request: ModelRequest) -> int:
-    return sum(isinstance(m, AssistantMessage) for m in request.messages)

@@ -29,12 +29,15 @@ def safe_parts(reply: ModelReply, request: ModelRequest) -> tuple[AssistantPart,
     """The reply's parts as they may be acted on.
 
     Calls of a reply that didn't end well, and calls of tools that don't exist, become
-    `MalformedToolCall`. Ids are made unique within the run. Empty text goes.
+    `MalformedToolCall`; where no call was allowed, they go. Ids are made unique within the run.
+    Empty text goes.
 
     Raises:
         ProviderError: EMPTY_REPLY, if the reply ended well and says nothing.
     """
     parts = [p for p in reply.parts if not (isinstance(p, Text) and not p.text.strip())]
+    if request.tool_choice == "none":
+        parts = [p for p in parts if not isinstance(p, ToolCall | MalformedToolCall)]
     says = any(isinstance(p, Text | ToolCall | MalformedToolCall) for p in parts)
     if not says and reply.finish in ("stop", "tool_use"):
         raise ProviderError(Failure.EMPTY_REPLY, "the reply has neither text nor a tool call")
