@@ -17,7 +17,6 @@ from io_harness.workflows.messages import (
     Message,
     ModelRef,
     ToolMessage,
-    UserMessage,
 )
 from io_harness.workflows.model import Record
 from io_harness.workflows.payloads import (
@@ -31,7 +30,7 @@ from io_harness.workflows.result import Usage
 
 from .fold_prompt import fold_request
 from .prices import cost_of
-from .prompt import FOLD_REQUEST, system_prompt
+from .prompt import system_prompt
 from .providers.base import (
     CallProgress,
     Failure,
@@ -160,15 +159,19 @@ class ModelActivities:
         self, call: CompleteInput, contract: TaskContract, model: Model
     ) -> ModelRequest:
         messages = await self._reader.transcript(call.transcript)
-        tools = self._tools(contract)
-        if call.purpose == "fold":
-            messages, tools = fold_request(messages), ()
+        folding = call.purpose == "fold"
+        if folding:
+            messages = fold_request(messages)
         return ModelRequest(
+            turn=call.step - 1,
             model=model.name,
             system=system_prompt(contract),
             messages=messages,
             max_output_tokens=call.max_output_tokens,
-            tools=tools,
+            # A fold offers tools that must not be called: Anthropic refuses a conversation with tool
+            # results in it where no tool is defined.
+            tools=self._tools(contract),
+            tool_choice="none" if folding else "auto",
             options=model.options,
             images=await self._images(messages),
         )

@@ -32,15 +32,6 @@ stays refused.
 - When the task is done, call `finish`. Your claim is then checked; if the check fails you see why \
 and go on."""
 
-FOLD_REQUEST = """\
-The conversation gets too long for your context window. Write a summary that will stand in place of \
-everything above except the task itself. Call no tool. You will go on from it alone, so keep:
-- what is done, with the names of files, functions and commands;
-- what you learned: causes, constraints, what failed and why, what was refused;
-- decisions and their reasons;
-- the plan: what is left, in order, and questions still open.
-Leave out file contents that can be read again."""
-
 
 def system_prompt(contract: TaskContract) -> str:
     """The system prompt of a run under `contract`. The goal itself is the first message."""
