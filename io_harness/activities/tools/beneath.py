@@ -37,6 +37,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
+    stat.S_IFLNK: "a symbolic link",
 }
 
 
@@ -106,26 +107,30 @@ class Place:
         with _told(self.shown):
             return os.open(self.name, _DIRECTORY, dir_fd=self.directory)
 
-    def replace(self, data: bytes, expected: os.stat_result | None) -> None:
+    def replace(
+        self, data: bytes, expected: os.stat_result | None, like: "Place | None" = None
+    ) -> None:
         """Put `data` there in one step, keeping mode, owner and extended attributes.
 
         No fsync: after a crash the copy is made again from a snapshot.
 
         Args:
             expected: status of the file the data was made from; None if there must be none.
+            like: a file whose mode, owner and attributes a new file takes over.
 
         Raises:
             StaleFile: the file changed meanwhile.
         """
         with self._parent() as parent, _told(self.shown):
             temporary = f".{secrets.token_hex(8)}.io-harness-tmp"
-            mode = stat.S_IMODE(expected.st_mode) if expected else 0o666
-            descriptor = os.open(temporary, _CREATE, 0o600 if expected else mode, dir_fd=parent)
+            pattern = self if expected is not None else like
+            mode = 0o666 if pattern is None else 0o600
+            descriptor = os.open(temporary, _CREATE, mode, dir_fd=parent)
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
-                    if expected is not None:
-                        self._keep_attributes(file.fileno(), expected)
+                    if pattern is not None:
+                        pattern._pass_attributes(file.fileno())
                 self._refuse_stale(expected)
                 self._move_in(temporary, parent, new=expected is None)
             except BaseException:
@@ -145,20 +150,29 @@ class Place:
             raise StaleFile(f"{self.shown} appeared while it was being written") from None
         os.unlink(temporary, dir_fd=parent)
 
-    def _keep_attributes(self, descriptor: int, expected: os.stat_result) -> None:
-        if (os.getuid(), os.getgid()) != (expected.st_uid, expected.st_gid):
-            with suppress(PermissionError):  # only root may give a file away
-                os.fchown(descriptor, expected.st_uid, expected.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(expected.st_mode))
-        if not hasattr(os, "listxattr"):
-            return
-        source = os.open(self.name, _READ, dir_fd=self.directory)
+    def _pass_attributes(self, descriptor: int) -> None:
+        """Give another open file this one's owner, mode and extended attributes."""
+        source = self.open_read()
         try:
-            for attribute in os.listxattr(source):
+            status = os.fstat(source)
+            with suppress(PermissionError):  # only root may give a file away
+                os.fchown(descriptor, status.st_uid, status.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+            for attribute in os.listxattr(source) if hasattr(os, "listxattr") else ():
                 with suppress(OSError):  # not every file system or user may set every one
                     os.setxattr(descriptor, attribute, os.getxattr(source, attribute))
         finally:
             os.close(source)
+
+    def set_executable(self, executable: bool) -> None:
+        """Set or clear the executable bits, as git does: for whoever may read."""
+        descriptor = self.open_read()
+        try:
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            bits = (mode & 0o444) >> 2
+            os.fchmod(descriptor, mode | bits if executable else mode & ~0o111)
+        finally:
+            os.close(descriptor)
 
     def _refuse_stale(self, expected: os.stat_result | None) -> None:
         now = self.stat()
@@ -196,14 +210,17 @@ class Beneath:
         self._root = Path(os.path.realpath(root))
 
     @contextmanager
-    def place(self, path: str) -> Iterator[Place]:
+    def place(self, path: str, *, follow: bool = True) -> Iterator[Place]:
         """Resolve `path` (relative to the workspace, or absolute within it).
+
+        Args:
+            follow: whether a link that the path itself names is followed; links on the way are.
 
         Raises:
             OutsideWorkspace: the path, or a link on its way, leads out.
             NotADirectory, AccessDenied: on the way.
         """
-        walk = _Walk(self._root, path)
+        walk = _Walk(self._root, path, follow)
         try:
             yield walk.run()
         finally:
@@ -221,8 +238,9 @@ class Beneath:
 
 
 class _Walk:
-    def __init__(self, root: Path, path: str) -> None:
+    def __init__(self, root: Path, path: str, follow: bool) -> None:
         self._root = root
+        self._follow_last = follow
         self._shown = path
         self._links = 0
         with _told("the workspace"):
@@ -250,7 +268,7 @@ class _Walk:
                 if ".." in todo:
                     raise NotFound(f"{self._shown} does not exist")
                 return self._place((name, *todo))
-            if stat.S_ISLNK(found.st_mode):
+            if stat.S_ISLNK(found.st_mode) and (todo or self._follow_last):
                 todo = self._follow(name) + todo
             elif todo:
                 self._down(name)

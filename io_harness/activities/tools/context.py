@@ -1,5 +1,6 @@
 """What a running tool may use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -84,15 +85,16 @@ class ToolContext:
     tool: str
     arguments: dict[str, JsonValue]
     """The call's own arguments, as they are shown to a human who is asked."""
+    begin_change: Callable[[], None]
+    """Called right before the copy may change, so that a crash in between is noticed."""
     preview_only: bool = False
 
-    def require(self, *wants: Want) -> None:
-        """Return if all of these may happen now. Call it right before the effect.
+    def check(self, *wants: Want) -> None:
+        """Return if the policy and the humans asked so far allow all of these.
 
         Raises:
             Refused: the policy denies one.
             AsksNeeded: a human must be asked about some; all of those are named.
-            WouldHaveActed: the call is a preview.
         """
         requests: list[ApprovalRequest] = []
         for want in wants:
@@ -109,5 +111,19 @@ class ToolContext:
                 requests.append(needed.request)
         if requests:
             raise AsksNeeded(tuple(requests))
+
+    def check_read(self, path: str) -> None:
+        """`check` of reading a resolved path."""
+        self.check(Want("read", path, path, "text"))
+
+    def require(self, *wants: Want) -> None:
+        """`check`, and the call's effect begins. Call it right before the effect.
+
+        Raises:
+            Refused, AsksNeeded: as `check`.
+            WouldHaveActed: the call is a preview.
+        """
+        self.check(*wants)
         if self.preview_only:
             raise WouldHaveActed
+        self.begin_change()

@@ -36,7 +36,7 @@ class EditFile(Tool[EditFileArgs]):
 
     async def run(self, args: EditFileArgs, ctx: ToolContext) -> Observation:
         with ctx.files.place(args.path) as place:
-            loaded = load(place, args.if_version)
+            loaded = load(place, ctx, args.if_version)
             file = decode(loaded.data, args.path)
             text, lines = substitute(file, args.old, args.new, args.expected_count)
             data = encoded_new(file, text)

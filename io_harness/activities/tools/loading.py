@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from .beneath import Place
-from .context import Want
+from .context import ToolContext, Want
 from .errors import BinaryFile, StaleFile, TooLarge, ToolError
 from .textfile import TextFile, decode
 
@@ -33,14 +33,16 @@ def version_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:10]
 
 
-def load(place: Place, if_version: str | None = None) -> Loaded:
+def load(place: Place, ctx: ToolContext, if_version: str | None = None) -> Loaded:
     """The file's bytes and status, from one open file.
 
     Raises:
+        Refused, AsksNeeded: it may not be read; an edit's errors quote the file.
         ToolError: missing, not an ordinary file, above `EDIT_BYTES`, or another version.
     """
     descriptor = place.open_read()
     with os.fdopen(descriptor, "rb") as file:
+        ctx.check_read(place.path)
         status = os.fstat(file.fileno())
         if status.st_size > EDIT_BYTES:
             raise TooLarge(

@@ -8,7 +8,7 @@ from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
 
 from .base import Args, Tool
-from .context import ToolContext, Want
+from .context import ToolContext
 from .errors import TooLarge
 from .loading import version_of
 from .textfile import decode, split_lines
@@ -32,7 +32,7 @@ class ReadFile(Tool[ReadFileArgs]):
         with ctx.files.place(args.path) as place:
             descriptor = place.open_read()
             with os.fdopen(descriptor, "rb") as opened:
-                ctx.require(Want("read", place.path, place.path, "text"))
+                ctx.check_read(place.path)
                 data = opened.read(_READ_BYTES + 1)
         if len(data) > _READ_BYTES:
             raise TooLarge(f"{args.path} has more than {_READ_BYTES:,} bytes; use run_command")

@@ -7,6 +7,7 @@ from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.own_tools import FINISH, FinishArgs
 from io_harness.workflows.payloads import Effect
 
+from .apply_patch import ApplyPatch
 from .base import AnyTool, schema_of
 from .command import RunCommand
 from .edit_file import EditFile
@@ -24,6 +25,7 @@ _BUILT_IN: tuple[AnyTool, ...] = (
     ReadFile(),
     WriteFile(),
     EditFile(),
+    ApplyPatch(),
     RunCommand(),
     ReadOutput(),
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from temporalio import activity
 
@@ -28,7 +28,6 @@ from io_harness.workflows.policy import policy_of
 from .base import AnyTool
 from .beneath import Beneath
 from .context import AsksNeeded, ToolContext, WouldHaveActed
-from .copy_lock import CopyLocks
 from .errors import ToolError
 from .registry import ToolRegistry
 
@@ -47,7 +46,6 @@ class ToolActivities:
         self._reader = reader
         self._store = store
         self._registry = registry
-        self._locks = CopyLocks()
 
     @activity.defn(name="use_tool")
     async def use_tool(self, given: UseToolInput) -> ToolOutcome:
@@ -60,14 +58,14 @@ class ToolActivities:
                 tool = self._registry.get(call.name)
             except ToolError as error:
                 return _failed(given, error)
-            async with AsyncExitStack() as held:
-                if tool.effect == "read":
-                    await held.enter_async_context(self._locks.reading(given.run.key, given.base))
-                else:
-                    await held.enter_async_context(self._locks.writing(given.run.key))
-                copy = await open_copy(
-                    self._store, self._settings, given.run.key, contract, given.base
-                )
+            async with open_copy(
+                self._store,
+                self._settings,
+                given.run.key,
+                contract,
+                given.base,
+                access="read" if tool.effect == "read" else "write",
+            ) as copy:
                 return await self._run(given, contract, call, tool, copy)
 
     async def _run(
@@ -89,6 +87,7 @@ class ToolActivities:
             tool=call.name,
             arguments=call.arguments,
             preview_only=given.preview_only,
+            begin_change=copy.begin_change if tool.effect != "read" else _nothing,
         )
         try:
             observation = await tool.call(call.arguments, context)
@@ -124,6 +123,10 @@ class ToolActivities:
                 call = message.calls[given.call.position]
                 assert isinstance(call, ToolCall)
                 return call
+
+
+def _nothing() -> None:
+    """A read begins no change."""
 
 
 def gate_of(contract: TaskContract, given: UseToolInput) -> Gate:

@@ -30,7 +30,7 @@ class WriteFile(Tool[WriteFileArgs]):
                 data = args.content.encode("utf-8", "strict")
                 before = status = None
             else:
-                loaded = load(place, args.if_version)
+                loaded = load(place, ctx, args.if_version)
                 before, status = loaded.data, loaded.status
                 data = (
                     rewritten(decode(before, args.path), args.content)

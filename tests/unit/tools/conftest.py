@@ -60,6 +60,7 @@ def make_context(
         blobs=SnapshotStore(data_dir),
         tool=tool,
         arguments=arguments,
+        begin_change=lambda: None,
     )
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from io_harness.activities.tools.errors import InvalidArguments, OutsideWorkspace, UnknownTool
 from io_harness.activities.tools.registry import ToolRegistry
-
 from tests.unit.tools.conftest import Call, make_contract
 
 
