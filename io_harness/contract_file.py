@@ -25,15 +25,25 @@ class ContractError(Exception):
 
 def read_contract(file: Path) -> TaskContract:
     """Read and validate one contract file (`.json`, else YAML). Relative paths in it are relative to
-    the file's own directory.
+    the file's own directory, and `policy` may name a policy file.
 
     Raises:
         ContractError: The file can't be read or parsed, or isn't a valid contract.
     """
+    fields, lines = contract_fields(file)
+    return contract_from(fields, str(file), lines)
+
+
+def contract_fields(file: Path) -> tuple[dict[str, JsonValue], dict[_Path, int]]:
+    """A contract file's fields, not yet validated, and the line of each.
+
+    Raises:
+        ContractError: The file can't be read or parsed.
+    """
     data, lines = _parse(file)
     if not isinstance(data, dict):
         raise ContractError(f"{file}: must be a mapping of contract fields, not {_show(data)}")
-    return contract_from(anchored(data, file.parent), str(file), lines)
+    return anchored(data, file.absolute().parent), lines
 
 
 def contract_from(
@@ -58,13 +68,21 @@ def contract_from(
 
 
 def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue]:
-    """The same fields with file paths made absolute: a worker has another current directory."""
+    """The same fields with file paths made absolute, as a worker has another current directory, and
+    with a named policy file read.
+
+    Raises:
+        ContractError: The policy file can't be read.
+    """
     result = dict(data)
+    policy = result.get("policy")
+    if isinstance(policy, str) and policy.endswith((".yaml", ".yml", ".json")):
+        result["policy"], _ = _parse((folder / Path(policy).expanduser()).resolve())
     for section, key in (("workspace", "path"), ("landing", "path"), ("model", "base_url")):
         fields = result.get(section)
         if not isinstance(fields, dict) or not isinstance(value := fields.get(key), str):
             continue
-        if key == "base_url" and fields.get("provider") != "replay":
+        if key == "base_url" and (fields.get("provider") != "replay" or value[:8] == "package:"):
             continue
         absolute = (folder / Path(value).expanduser()).resolve()
         result[section] = {**fields, key: str(absolute)}

@@ -80,12 +80,9 @@ class Server:
         return True
 
 
-def find_binary() -> Path | None:
-    """The `temporal` binary: beside the interpreter (an environment's own), else on PATH."""
-    beside = Path(sys.executable).parent / "temporal"
-    if beside.is_file() and os.access(beside, os.X_OK):
-        return beside
-    found = shutil.which("temporal")
+def find_binary(name: str = "temporal") -> Path | None:
+    """A program that an installed package brings: beside the interpreter, else on PATH."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     return Path(found) if found else None
 
 
@@ -95,7 +92,7 @@ def running_server(data_dir: Path) -> Server | None:
 
 
 @asynccontextmanager
-async def embedded_server(data_dir: Path, attributes: Mapping[str, str]) -> AsyncIterator[Server]:
+async def embedded_server(data_dir: Path, attributes: Mapping[str, str]) -> AsyncIterator["Held"]:
     """Use the data directory's server, starting it if nobody has.
 
     Args:
@@ -120,23 +117,35 @@ async def embedded_server(data_dir: Path, attributes: Mapping[str, str]) -> Asyn
                     if other is not None:  # two servers on one database would corrupt it
                         await _wait_for_end(other)
                 server = await _start(data_dir)
+        held = Held(server, data_dir, users)
         try:
             await _prepare_namespace(server.address, attributes)
-            yield server
+            yield held
         finally:
-            leave(data_dir, users)
+            held.leave()
 
 
-def leave(data_dir: Path, users: _Lock) -> None:
-    """Give up the use of the server. Whoever is last tells it to stop, and does not wait for it."""
-    with _exclusive_blocking(data_dir):
-        _unlock(users)
-        if _try_lock(users, exclusive=True):
-            server = running_server(data_dir)
-            if server is not None:
-                (data_dir / _RUNNING).replace(data_dir / _STOPPING)
-                _signal(server, signal.SIGTERM)
-            _unlock(users)
+@dataclass(frozen=True)
+class Held:
+    """A use of the embedded server."""
+
+    server: Server
+    _data_dir: Path
+    _users: _Lock
+
+    def leave(self) -> None:
+        """Give up the use. Whoever is last tells the server to stop, and does not wait for it.
+
+        Called when the `embedded_server` block is left; a process that leaves at once calls it itself.
+        """
+        with _exclusive_blocking(self._data_dir):
+            _unlock(self._users)
+            if _try_lock(self._users, exclusive=True):
+                server = running_server(self._data_dir)
+                if server is not None:
+                    (self._data_dir / _RUNNING).replace(self._data_dir / _STOPPING)
+                    _signal(server, signal.SIGTERM)
+                _unlock(self._users)
 
 
 async def _prepare_namespace(address: str, attributes: Mapping[str, str]) -> None:

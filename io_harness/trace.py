@@ -48,7 +48,9 @@ class Began(_Step):
     goal: str
 
 
-class _Call(_Step):
+class Call(_Step):
+    """One activity, from scheduling to its end."""
+
     seconds: float
     """From scheduling to the end, retries and queueing included."""
     attempts: int
@@ -59,19 +61,19 @@ class _Call(_Step):
     """Why the attempt before the last one failed."""
 
 
-class PreparedStep(_Call):
+class PreparedStep(Call):
     kind: Literal["prepared"] = "prepared"
     prepared: Prepared
 
 
-class ModelStep(_Call):
+class ModelStep(Call):
     kind: Literal["model"] = "model"
     step: int
     purpose: str
     completion: Completion
 
 
-class ToolStep(_Call):
+class ToolStep(Call):
     """A tool call, with what it showed or what it asks."""
 
     kind: Literal["tool"] = "tool"
@@ -81,29 +83,29 @@ class ToolStep(_Call):
     outcome: ToolOutcome
 
 
-class VerifiedStep(_Call):
+class VerifiedStep(Call):
     kind: Literal["verified"] = "verified"
     report: VerificationReport
 
 
-class LandedStep(_Call):
+class LandedStep(Call):
     kind: Literal["landed"] = "landed"
     report: LandReport | NeedsApproval
 
 
-class ReleasedStep(_Call):
+class ReleasedStep(Call):
     kind: Literal["released"] = "released"
     ref: str
 
 
-class OtherStep(_Call):
+class OtherStep(Call):
     """An activity of another release, or of a workflow around this one."""
 
     kind: Literal["other"] = "other"
     activity: str
 
 
-class FailedStep(_Call):
+class FailedStep(Call):
     """A call that failed for good, or was cancelled with its run."""
 
     kind: Literal["failed"] = "failed"
@@ -143,8 +145,10 @@ class EndedStep(_Step):
     kind: Literal["ended"] = "ended"
     status: Literal["completed", "failed", "cancelled", "terminated", "timed_out"]
     result: RunResult | None
+    code: str | None = None
+    """Error code of the workflow's failure, where there is no result."""
     message: str = ""
-    """The workflow's failure, where there is no result."""
+    """What the failure says."""
 
 
 Step = Annotated[
@@ -328,7 +332,10 @@ class Tracer:
                 )
             case "WORKFLOW_EXECUTION_FAILED":
                 failure = event.workflow_execution_failed_event_attributes.failure
-                return EndedStep(at=at, status="failed", result=None, message=_message(failure))
+                code = failure.application_failure_info.type or None
+                return EndedStep(
+                    at=at, status="failed", result=None, code=code, message=failure.message
+                )
             case "WORKFLOW_EXECUTION_CANCELED":
                 return EndedStep(at=at, status="cancelled", result=None)
             case "WORKFLOW_EXECUTION_TERMINATED":

@@ -1,0 +1,58 @@
+"""What all commands share: running a coroutine, and turning known failures into exit codes."""
+
+import asyncio
+import functools
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, ParamSpec
+
+import click
+
+from .exits import CommandFailed, Exit
+
+P = ParamSpec("P")
+
+
+def runs(body: Callable[P, Coroutine[Any, Any, Exit | None]]) -> Callable[P, NoReturn]:
+    """Make a coroutine the body of a click command. What it returns is the exit code."""
+
+    @functools.wraps(body)
+    def run(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        try:
+            code = asyncio.run(body(*args, **kwargs))
+        except Exception as error:
+            failed = known_failure(error)
+            if failed is None:
+                raise
+            click.echo(f"Error: {failed}", err=True)
+            sys.exit(failed.code)
+        except KeyboardInterrupt:
+            sys.exit(Exit.CANCELLED)
+        sys.exit(code or Exit.OK)
+
+    return run
+
+
+def known_failure(error: Exception) -> CommandFailed | None:
+    """What to tell the person; None for what is a bug of ours and keeps its traceback."""
+    from temporalio.exceptions import WorkflowAlreadyStartedError
+    from temporalio.service import RPCError
+
+    from io_harness.connection import ConnectionFailed
+    from io_harness.contract_file import ContractError
+    from io_harness.runs import DecisionRejected, NoSuchRun
+    from io_harness.server import ServerError
+
+    match error:
+        case CommandFailed():
+            return error
+        case ContractError() | NoSuchRun() | DecisionRejected():
+            return CommandFailed(Exit.USAGE, str(error))
+        case WorkflowAlreadyStartedError():
+            return CommandFailed(Exit.USAGE, f"a run {error.workflow_id!r} is running already")
+        case ServerError() | ConnectionFailed():
+            return CommandFailed(Exit.SERVER, str(error))
+        case RPCError():
+            return CommandFailed(Exit.SERVER, f"Temporal answered: {error}")
+        case _:
+            return None

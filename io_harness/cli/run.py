@@ -1,0 +1,91 @@
+"""`io-harness run`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from .command import runs as runs_async
+from .exits import CommandFailed, Exit
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+Approvals = Literal["prompt", "approve", "deny"]
+
+
+@click.command()
+@click.argument("contract", type=click.Path(path_type=Path), required=False)
+@click.option("--goal", help="What is to be done, instead of or over the contract's.")
+@click.option("--verify", metavar="COMMAND", help="The command that must exit with 0.")
+@click.option(
+    "--workspace", "-w", metavar="DIR", help="Directory to work on; by default the current one."
+)
+@click.option("--model", "-m", metavar="PROVIDER/NAME", help="The model that does the work.")
+@click.option(
+    "--policy", metavar="PRESET|FILE", help="careful, unattended, read-only, or a policy file."
+)
+@click.option(
+    "--land",
+    metavar="HOW",
+    help="apply, branch[:NAME] or patch:FILE. Only verified work lands.",
+)
+@click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True,
+              help="Any contract field, like budget.usd=1.5. May be given again.")  # fmt: skip
+@click.option("--id", "run_id", metavar="ID", help="The run's id; by default made from the goal.")
+@click.option("--record", type=click.Path(path_type=Path), metavar="FILE",
+              help="Record the model's replies, for the provider `replay`.")  # fmt: skip
+@click.option("--approve-all", "approvals", flag_value="approve", default="prompt",
+              help="Approve whatever asks. A deny of the policy still holds.")  # fmt: skip
+@click.option("--deny-asks", "approvals", flag_value="deny", help="Deny whatever asks.")
+@click.option("--detach", "-d", is_flag=True, help="Start the run, print its id, and leave.")
+@click.option("--json", "as_json", is_flag=True,
+              help="Print the result as one JSON line; everything else goes to stderr.")  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
+@runs_async
+async def run(
+    contract: Path | None,
+    goal: str | None,
+    verify: str | None,
+    workspace: str | None,
+    model: str | None,
+    policy: str | None,
+    land: str | None,
+    settings: tuple[str, ...],
+    run_id: str | None,
+    record: Path | None,
+    approvals: Approvals,
+    detach: bool,
+    as_json: bool,
+    verbose: bool,
+) -> Exit:
+    """Run a task to a verified result, and show it live.
+
+    Give a CONTRACT file (YAML or JSON), or --goal and --verify. Options win over the file.
+    Without a terminal nothing is approved: a run that asks is left waiting (exit code 5).
+    """
+    from . import task
+
+    if contract is None and goal is None:
+        raise CommandFailed(Exit.USAGE, "give a CONTRACT file, or --goal and --verify")
+    flags: dict[str, JsonValue] = {}
+    if goal is not None:
+        flags["goal"] = goal
+    if verify is not None:
+        flags["verification"] = {"kind": "command", "run": verify}
+    if workspace is not None:
+        flags["workspace"] = {"kind": "directory", "path": workspace}
+    if model is not None:
+        flags["model"] = task.model_fields(model)
+    if policy is not None:
+        flags["policy"] = policy
+    if land is not None:
+        flags["landing"] = task.landing_fields(land)
+    ready = task.build(contract, flags, settings)
+
+    from .running import Start, start_and_follow, start_and_leave
+
+    start = Start(ready, run_id, record.absolute() if record else None)
+    if detach:
+        return await start_and_leave(start, as_json=as_json)
+    return await start_and_follow(start, approvals=approvals, as_json=as_json, verbose=verbose)

@@ -1,0 +1,129 @@
+"""From the options of `run` to a contract."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from pydantic import JsonValue
+
+from io_harness.contract_file import ContractError, anchored, contract_fields, contract_from
+from io_harness.workflows.contract import TaskContract
+
+
+class UsualModel(NamedTuple):
+    """The model taken when none is named and its key is there."""
+
+    variable: str
+    provider: str
+    name: str
+
+
+USUAL_MODELS = (
+    UsualModel("ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-4-5"),
+    UsualModel("OPENAI_API_KEY", "openai-responses", "gpt-5.1"),
+    UsualModel("OPENROUTER_API_KEY", "openrouter", "anthropic/claude-sonnet-4.5"),
+)
+
+
+class NoModel(ContractError):
+    """No model is named, and no key of a known provider is there."""
+
+
+def usual_model(environment: Mapping[str, str] = os.environ) -> dict[str, JsonValue]:
+    """The first provider whose key is in the environment.
+
+    Raises:
+        NoModel: there is none.
+    """
+    for usual in USUAL_MODELS:
+        if environment.get(usual.variable):
+            return {"provider": usual.provider, "name": usual.name}
+    names = ", ".join(usual.variable for usual in USUAL_MODELS)
+    raise NoModel(f"no model is named and none of {names} is set; give --model provider/name")
+
+
+def build(
+    file: Path | None, flags: Mapping[str, JsonValue], settings: Sequence[str]
+) -> TaskContract:
+    """The contract of a file, of command-line options, or of both: options win.
+
+    Args:
+        flags: Contract fields from options, by section.
+        settings: `field.path=value` each, the value in YAML; they win over all.
+
+    Raises:
+        ContractError: A field is wrong, or no model is known.
+    """
+    here = Path.cwd()
+    fields, lines = contract_fields(file) if file else ({}, {})
+    overrides: dict[str, JsonValue] = dict(flags)
+    for setting in settings:
+        _set(overrides, setting)
+    merged = _merged(fields, anchored(overrides, here))
+    if file is None:
+        merged.setdefault("workspace", {"kind": "directory", "path": str(here)})
+        merged.setdefault("verification", {"kind": "none"})
+        if "model" not in merged:
+            merged["model"] = usual_model()
+    return contract_from(merged, str(file) if file else "the command line", lines)
+
+
+def model_fields(text: str) -> dict[str, JsonValue]:
+    """`provider/name` as the contract's section."""
+    provider, slash, name = text.partition("/")
+    if not slash or not provider or not name:
+        raise ContractError(f"--model {text!r}: write it as provider/name")
+    if provider == "replay":
+        return {"provider": provider, "name": Path(name).stem, "base_url": name}
+    return {"provider": provider, "name": name}
+
+
+def landing_fields(text: str) -> dict[str, JsonValue]:
+    """`apply`, `branch[:NAME]` or `patch:FILE` as the contract's section."""
+    mode, _, rest = text.partition(":")
+    match mode:
+        case "apply" if not rest:
+            return {"mode": "apply"}
+        case "branch":
+            return {"mode": "branch", "name": rest} if rest else {"mode": "branch"}
+        case "patch" if rest:
+            return {"mode": "patch", "path": rest}
+        case _:
+            raise ContractError(f"--land {text!r}: write apply, branch, branch:NAME or patch:FILE")
+
+
+def _set(fields: dict[str, JsonValue], setting: str) -> None:
+    path, equals, text = setting.partition("=")
+    if not equals:
+        raise ContractError(f"--set {setting!r}: write it as field=value, like budget.usd=1.5")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ContractError(f"--set {setting!r}: the value is not valid YAML: {error}") from None
+    *parents, last = path.strip().split(".")
+    here = fields
+    for parent in parents:
+        below = here.get(parent)
+        here[parent] = below = dict(below) if isinstance(below, dict) else {}
+        here = below
+    here[last] = value
+
+
+def _merged(base: Mapping[str, JsonValue], over: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """`over` wins, section by section. A section of another kind takes the place of the whole."""
+    result = dict(base)
+    for key, value in over.items():
+        before = result.get(key)
+        if isinstance(before, dict) and isinstance(value, dict) and not _replaces(before, value):
+            result[key] = _merged(before, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _replaces(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> bool:
+    return any(
+        tag in after and after[tag] != before.get(tag) for tag in ("kind", "mode", "provider")
+    )

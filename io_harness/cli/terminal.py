@@ -1,0 +1,42 @@
+"""The person's terminal: where to write, and how to ask without blocking the event loop."""
+
+import asyncio
+import os
+import sys
+
+from rich.console import Console
+
+
+def console(*, to_stderr: bool = False) -> Console:
+    """Colours and redrawing only on a terminal; NO_COLOR is respected."""
+    return Console(stderr=to_stderr, highlight=False, soft_wrap=not _is_terminal(to_stderr))
+
+
+def _is_terminal(to_stderr: bool) -> bool:
+    return (sys.stderr if to_stderr else sys.stdout).isatty()
+
+
+def can_ask(out: Console) -> bool:
+    """Whether there is a person: input and output are both a terminal."""
+    return sys.stdin.isatty() and out.is_terminal
+
+
+async def ask_line(out: Console, prompt: str) -> str | None:
+    """Ask for one line; None at the end of input. Cancellable, unlike a read in a thread."""
+    out.print(prompt, end="")
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    descriptor = sys.stdin.fileno()
+    typed = b""
+    loop.add_reader(descriptor, ready.set)
+    try:
+        while not typed.endswith(b"\n"):
+            ready.clear()
+            await ready.wait()
+            read = os.read(descriptor, 4096)
+            if not read:
+                return None
+            typed += read
+    finally:
+        loop.remove_reader(descriptor)
+    return typed.decode(errors="replace").strip()

@@ -1,0 +1,120 @@
+"""Connects to Temporal: the server that Temporal's own configuration names, else the embedded one."""
+
+import ipaddress
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
+from temporalio.service import GrpcCompression, RPCError
+
+from io_harness.activities.settings import Settings
+from io_harness.plugin import HarnessPlugin
+from io_harness.server import Held, Server, embedded_server
+from io_harness.workflows.attributes import NAMES
+
+_DEFAULT_TARGET = "localhost:7233"
+_CLOUD_SUFFIX = ".tmprl.cloud"
+_CLOUD_UI = "https://cloud.temporal.io"
+
+
+class ConnectionFailed(Exception):
+    """The Temporal server can't be used. The message says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A client, and how people reach the same server."""
+
+    client: Client
+    held: Held | None
+    """Our use of the embedded server; None if a server is configured."""
+
+    @property
+    def server(self) -> Server | None:
+        return self.held.server if self.held else None
+
+    @property
+    def address(self) -> str:
+        return self.client.service_client.config.target_host
+
+    def ui(self, workflow_id: str, run_id: str | None = None) -> str | None:
+        """Address of the run in the Temporal UI, where it is known."""
+        root = self.server.ui if self.server else _ui_root(self.address)
+        if root is None:
+            return None
+        tail = f"/{run_id}/history" if run_id else ""
+        return f"{root}/namespaces/{self.client.namespace}/workflows/{workflow_id}{tail}"
+
+
+def configured() -> ClientConnectConfig | None:
+    """What Temporal's environment configuration says (TEMPORAL_ADDRESS, TEMPORAL_PROFILE,
+    TEMPORAL_CONFIG_FILE, TLS, API key); None if it names no server.
+
+    Raises:
+        ConnectionFailed: It can't be read, or names a profile that isn't there.
+    """
+    try:
+        profile = ClientConfigProfile.load()
+        config = profile.to_client_connect_config()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ConnectionFailed(
+            f"Temporal's configuration can't be used: {error}; see TEMPORAL_CONFIG_FILE and "
+            "TEMPORAL_PROFILE"
+        ) from error
+    named = config.get("target_host") or config.get("api_key") or config.get("tls")
+    return config if named else None
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[Connection]:
+    """Connect for as long as the block runs; the embedded server is started where it is needed.
+
+    Raises:
+        ConnectionFailed: The configured server can't be reached.
+        ServerError: The embedded server can't be used.
+    """
+    config = configured()
+    if config is not None:
+        yield Connection(await _connected(config, settings), held=None)
+        return
+    async with embedded_server(settings.data_dir, NAMES) as held:
+        client = await _connected({"target_host": held.server.address}, settings)
+        yield Connection(client, held)
+
+
+async def _connected(config: ClientConnectConfig, settings: Settings) -> Client:
+    target = config.get("target_host") or _DEFAULT_TARGET
+    merged: ClientConnectConfig = {**config, "target_host": target}
+    # Compressing payloads for the loopback interface takes longer than sending them.
+    compression = GrpcCompression.NONE if _is_loopback(target) else GrpcCompression.GZIP
+    try:
+        return await Client.connect(
+            **merged,
+            plugins=[HarnessPlugin(settings)],
+            grpc_compression=compression,
+        )
+    except (RPCError, RuntimeError) as error:
+        raise ConnectionFailed(
+            f"no Temporal server answers at {target}: {error}; is it running, and are "
+            "TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the TLS settings right?"
+        ) from error
+
+
+def _is_loopback(target: str) -> bool:
+    host = target.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _ui_root(target: str) -> str | None:
+    named = os.environ.get("IO_HARNESS_UI")
+    if named:
+        return named.rstrip("/")
+    if target.rpartition(":")[0].endswith(_CLOUD_SUFFIX):
+        return _CLOUD_UI
+    return None

@@ -1,0 +1,250 @@
+"""Starts and inspects runs, from any client of the namespace."""
+
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import (
+    Client,
+    WorkflowExecution,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+)
+from temporalio.common import SearchAttributeKey
+from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.service import RPCError, RPCStatusCode
+
+from io_harness.plugin import TASK_QUEUE
+from io_harness.workflows import attributes
+from io_harness.workflows.approvals import Decision, PendingApproval
+from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.messages import AssistantMessage, Message, ToolCall
+from io_harness.workflows.model import Record
+from io_harness.workflows.result import RunResult
+from io_harness.workflows.status import RunStatus
+from io_harness.workflows.transcript import TranscriptPage
+
+WORKFLOW = "AgentRun"
+_SUMMARY_BYTES = 200
+
+
+class NoSuchRun(Exception):
+    """The namespace has no run of that id."""
+
+
+class DecisionRejected(Exception):
+    """The run did not take the decision; the message says why."""
+
+
+class ListedRun(Record):
+    """A run as the list shows it: from search attributes, without asking the run."""
+
+    id: str
+    run_id: str
+    status: str
+    """Temporal's: running, completed, failed, ..."""
+    state: str | None
+    """The harness's: working, waiting, or the outcome; None where the attribute isn't registered."""
+    repo: str | None
+    model: str | None
+    step: int | None
+    spend_usd: float | None
+    started: datetime
+    ended: datetime | None
+
+
+def new_id(goal: str) -> str:
+    """An id that people can tell apart: the goal's first words, and four random letters."""
+    words = re.findall(r"[a-z0-9]+", goal.lower())
+    return "-".join([*words[:5], secrets.token_hex(3)])[:80]
+
+
+async def start(
+    client: Client, contract: TaskContract, *, id: str | None = None, task_queue: str = TASK_QUEUE
+) -> WorkflowHandle[object, RunResult]:
+    """Start a run.
+
+    Raises:
+        temporalio.exceptions.WorkflowAlreadyStartedError: a run of that id is running.
+    """
+    return await client.start_workflow(
+        WORKFLOW,
+        contract,
+        id=id or new_id(contract.goal),
+        task_queue=task_queue,
+        result_type=RunResult,
+        static_summary=_one_line(contract.goal),
+    )
+
+
+def handle(client: Client, run: str) -> WorkflowHandle[object, RunResult]:
+    return client.get_workflow_handle(run, result_type=RunResult)
+
+
+async def list_runs(
+    client: Client, *, state: str | None = None, limit: int = 20
+) -> AsyncIterator[ListedRun]:
+    """The newest runs first.
+
+    Args:
+        state: Only runs in this state (`waiting`, `working`, `success`, ...).
+    """
+    query = f"WorkflowType = '{WORKFLOW}'"
+    if state is not None:
+        query += f" AND {attributes.STATE} = '{_quoted(state)}'"
+    async for execution in client.list_workflows(query, limit=limit):
+        yield _listed(execution)
+
+
+async def waiting(client: Client) -> AsyncIterator[tuple[str, PendingApproval]]:
+    """What waits for a human, over all runs: run id and request. Needs a worker."""
+    running = f"WorkflowType = '{WORKFLOW}' AND ExecutionStatus = 'Running'"
+    by_state = f"{running} AND {attributes.STATE} = 'waiting'"
+    try:
+        found = [e.id async for e in client.list_workflows(by_state)]
+    except RPCError as error:
+        if error.status != RPCStatusCode.INVALID_ARGUMENT:
+            raise
+        # The search attribute isn't registered here: every run is asked.
+        found = [e.id async for e in client.list_workflows(running)]
+    for run in found:
+        for request in await pending(client, run):
+            yield run, request
+
+
+async def status(client: Client, run: str) -> RunStatus:
+    """Where a run is. Needs a worker, as every query does.
+
+    Raises:
+        NoSuchRun, temporalio.service.RPCError
+    """
+    with named(run):
+        found: RunStatus = await handle(client, run).query("status", result_type=RunStatus)
+    return found
+
+
+async def pending(client: Client, run: str) -> tuple[PendingApproval, ...]:
+    """What the run waits for. Needs a worker."""
+    with named(run):
+        found: tuple[PendingApproval, ...] = await handle(client, run).query(
+            "pending_approvals", result_type=tuple[PendingApproval, ...]
+        )
+    return found
+
+
+async def transcript(client: Client, run: str) -> tuple[Message, ...]:
+    """Every message of the run that it still holds."""
+    messages: list[Message] = []
+    while True:
+        with named(run):
+            page = await handle(client, run).query(
+                "transcript", len(messages), result_type=TranscriptPage
+            )
+        messages.extend(page.messages)
+        if len(messages) >= page.total or not page.messages:
+            return tuple(messages)
+
+
+async def call_of(client: Client, run: str, pending: PendingApproval) -> ToolCall | None:
+    """The tool call that a request is about; None for what is not the model's call."""
+    position = int(pending.id.partition("-")[0].rpartition(".")[2])
+    for message in reversed(await transcript(client, run)):
+        if isinstance(message, AssistantMessage):
+            call = message.calls[position] if position < len(message.calls) else None
+            return call if isinstance(call, ToolCall) else None
+    return None
+
+
+async def decide(client: Client, run: str, decision: Decision) -> None:
+    """Send a decision and learn whether it was taken.
+
+    Raises:
+        DecisionRejected: the request is unknown or already decided.
+        NoSuchRun
+    """
+    with named(run):
+        try:
+            await handle(client, run).execute_update("submit_decision", decision)
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            text = cause.message if isinstance(cause, ApplicationError | FailureError) else cause
+            raise DecisionRejected(str(text)) from error
+
+
+async def cancel(client: Client, run: str) -> None:
+    """Ask a run to end; it keeps its work on a ref."""
+    with named(run):
+        await handle(client, run).cancel()
+
+
+async def ended(client: Client, run: str) -> None:
+    """Wait until the run has ended, however it ends."""
+    with suppress(WorkflowFailureError):
+        await handle(client, run).result()
+
+
+async def pollers(client: Client, task_queue: str = TASK_QUEUE, *, but_us: bool = False) -> int:
+    """How many workers the server has seen on the task queue in the last minutes; one that has just
+    ended may still be among them.
+
+    Args:
+        but_us: Leave out a worker of this very client.
+    """
+    described = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=task_queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        ),
+        timeout=timedelta(seconds=10),
+    )
+    identities = {poller.identity for poller in described.pollers}
+    return len(identities - {client.identity} if but_us else identities)
+
+
+@contextmanager
+def named(run: str) -> Iterator[None]:
+    """Turn the server's answer that there is no such run into `NoSuchRun`."""
+    try:
+        yield
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            raise NoSuchRun(
+                f"there is no run {run!r} in this namespace, or it has ended"
+            ) from error
+        raise
+
+
+def _listed(execution: WorkflowExecution) -> ListedRun:
+    found = execution.typed_search_attributes
+    return ListedRun(
+        id=execution.id,
+        run_id=execution.run_id,
+        status=execution.status.name.lower() if execution.status else "unknown",
+        state=found.get(SearchAttributeKey.for_keyword(attributes.STATE)),
+        repo=found.get(SearchAttributeKey.for_keyword(attributes.REPO)),
+        model=found.get(SearchAttributeKey.for_keyword(attributes.MODEL)),
+        step=found.get(SearchAttributeKey.for_int(attributes.STEP)),
+        spend_usd=found.get(SearchAttributeKey.for_float(attributes.SPEND_USD)),
+        started=execution.start_time,
+        ended=execution.close_time,
+    )
+
+
+def _one_line(goal: str) -> str:
+    """The goal as the UI's summary: one line, within the server's limit."""
+    line = " ".join(goal.split())
+    encoded = line.encode()
+    if len(encoded) <= _SUMMARY_BYTES:
+        return line
+    return encoded[: _SUMMARY_BYTES - 3].decode(errors="ignore") + "…"
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "\\'")
