@@ -85,8 +85,14 @@ class HarnessPlugin(SimplePlugin):
             await self._models.aclose()
 
 
-def harness_worker(client: Client, *, task_queue: str = TASK_QUEUE) -> Worker:
-    """A worker for runs alone. `client` must have been connected with the plugin."""
+def harness_worker(
+    client: Client, *, task_queue: str = TASK_QUEUE, acts: bool = True
+) -> Worker:
+    """A worker for runs alone. `client` must have been connected with the plugin.
+
+    Args:
+        acts: Whether it takes activities. Without, it only answers queries and takes decisions.
+    """
     return Worker(
         client,
         task_queue=task_queue,
@@ -96,6 +102,7 @@ def harness_worker(client: Client, *, task_queue: str = TASK_QUEUE) -> Worker:
             use_worker_versioning=False,
         ),
         graceful_shutdown_timeout=timedelta(seconds=10),
+        no_remote_activities=not acts,
     )
 
 
