@@ -39,6 +39,8 @@ class Carried(Record):
     verification: VerificationReport | None
     plan: Plan
     remembered: tuple[Rule, ...]
+    summary: str
+    answer: JsonValue
 
 
 @dataclass
@@ -102,6 +104,8 @@ class RunState:
             verification=carried.verification,
             plan=carried.plan,
             remembered=list(carried.remembered),
+            summary=carried.summary,
+            answer=carried.answer,
             activity="working",
         )
 
@@ -125,6 +129,8 @@ class RunState:
             verification=self.verification,
             plan=self.plan,
             remembered=tuple(self.remembered),
+            summary=self.summary,
+            answer=self.answer,
         )
 
     @property
