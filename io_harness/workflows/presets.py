@@ -83,6 +83,61 @@ SECRETS = Layer(
 """Files that hold credentials, in any folder and any letter case."""
 
 
+HARMLESS = Layer(
+    name="harmless",
+    rules=(
+        Rule(
+            effect="allow",
+            act="exec",
+            target=(
+                *(
+                    "cd",
+                    "pwd",
+                    "true",
+                    "false",
+                    ":",
+                    "exit",
+                    "return",
+                    "break",
+                    "continue",
+                    "shift",
+                ),
+                *("echo", "printf", "test", "[", "'[['", "export", "declare", "typeset", "local"),
+                *(
+                    "readonly",
+                    "unset",
+                    "read",
+                    "set",
+                    "shopt",
+                    "let",
+                    "wait",
+                    "umask",
+                    "trap",
+                    "type",
+                ),
+                *("pushd", "popd", "dirs", "jobs", "getopts", "ulimit", "times", "hash -r"),
+                *(
+                    "command",
+                    "builtin",
+                    "exec",
+                    "time",
+                    "nohup",
+                    "nice",
+                    "ionice",
+                    "stdbuf",
+                    "setsid",
+                ),
+                *("timeout", "gtimeout", "env", "xargs", "sh -*c $", "bash -*c $", "sleep", "date"),
+            ),
+            match=("cd src", "timeout 60", "bash -lc", "echo hi", "/usr/bin/env FOO=1"),
+            no_match=("bash script.sh", "git push", "./echo", "<dynamic> bash -c"),
+            note="does nothing by itself",
+        ),
+    ),
+)
+"""Builtins of the shell, and programs that only run another one, which is judged by its own name."""
+
+
 class Preset(NamedTuple):
     defaults: Defaults
     layers: tuple[Layer, ...]
@@ -90,7 +145,7 @@ class Preset(NamedTuple):
 
 PRESETS: dict[PresetName, Preset] = {
     # Reading is free, every write and command is shown to a human first.
-    "careful": Preset(Defaults(), (SECRETS,)),
+    "careful": Preset(Defaults(), (SECRETS, HARMLESS)),
     # For runs that nobody watches. It rests on the sandbox and on the run's private copy, not on the
     # parsing of commands: whatever is done in them can be undone, and only verified work lands.
     "unattended": Preset(
@@ -98,5 +153,7 @@ PRESETS: dict[PresetName, Preset] = {
         (SECRETS,),
     ),
     # Looking, without a trace.
-    "read-only": Preset(Defaults(write="deny", exec="deny", mcp="deny"), (SECRETS,)),
+    "read-only": Preset(
+        Defaults(write="deny", exec="deny", outside="deny", mcp="deny"), (SECRETS,)
+    ),
 }

@@ -123,7 +123,7 @@ class Defaults(Strict):
     write: RuleEffect = "ask"
     exec: RuleEffect = "ask"
     net: RuleEffect = "deny"
-    outside: RuleEffect = "deny"
+    outside: RuleEffect = "ask"
     """Reading or writing outside the workspace, if stricter than `read` and `write`."""
     dynamic: RuleEffect = "ask"
     """Commands of which it can't be known before what they run, if stricter than `exec`."""
