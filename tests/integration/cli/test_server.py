@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.service import ConnectConfig, ServiceClient
 
-from io_harness import server as module
 from io_harness.server import RETENTION, Server, ServerError, embedded_server, running_server
 
 USER = """
@@ -78,12 +78,12 @@ async def test_a_new_attribute_reaches_a_database_that_exists(tmp_path: Path) ->
 async def test_the_last_of_several_processes_stops_it(tmp_path: Path) -> None:
     users = [another_user(tmp_path) for _ in range(3)]
     pids = {int(user.stdout.readline()) for user in users if user.stdout}
-    assert len(pids) == 1
+    server = running_server(tmp_path)
+    assert server is not None
+    assert pids == {server.pid}
     for user in users[:-1]:
         user.communicate("\n", timeout=30)
-        server = running_server(tmp_path)
-        assert server is not None
-        assert server.pid in pids
+        assert running_server(tmp_path) == server
         assert await server.answers()
     users[-1].communicate("\n", timeout=30)
     assert running_server(tmp_path) is None
@@ -116,7 +116,7 @@ async def test_a_recycled_pid_is_not_taken_for_the_server(tmp_path: Path) -> Non
     bystander = sleeper()
     try:
         stale = Server("127.0.0.1:1", "http://127.0.0.1:1", bystander.pid, "another life")
-        record = module.TypeAdapter(Server).dump_json(stale)
+        record = TypeAdapter(Server).dump_json(stale)
         (tmp_path / "server.json").write_bytes(record)
         (tmp_path / "server.stopping.json").write_bytes(record)
         assert running_server(tmp_path) is None
