@@ -16,7 +16,7 @@ from .plan import (
     protected_in,
     proxy_variables,
 )
-from .registry import backend_names, probe, run
+from .registry import backend_names, objection, probe, run
 from .result import Captured, Cause, Completed
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "SandboxError",
     "backend_names",
     "base_env",
+    "objection",
     "probe",
     "protected_in",
     "proxy_variables",

@@ -152,7 +152,7 @@ class _FloorRun(Running):
         self._linux = process_tree.available()
 
     async def wait(self) -> Exit:
-        code = await self._child.ended
+        code = await self._child.wait()
         return Exit(None, -code) if code < 0 else Exit(code, None)
 
     def members(self) -> Sequence[int]:
@@ -186,8 +186,8 @@ class _FloorRun(Running):
 
     async def close(self) -> None:
         self.kill()
-        if not self._child.ended.done():
-            await self._child.ended
+        if not self._child.ended:
+            await self._child.wait()
 
 
 def _kill_group(leader: int) -> None:

@@ -140,6 +140,8 @@ class Plan:
     """The complete environment; see `base_env`."""
     limits: Limits = Limits()
     net: Net = NetNone()
+    unix_sockets: bool = False
+    """Whether the command may make Unix-domain sockets (`socketpair` it always may)."""
     merge_streams: bool = True
     """Whether stderr goes where stdout goes, in order; `Completed.stderr` is empty then."""
     stdin: bytes | None = None

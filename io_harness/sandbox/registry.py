@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,11 +20,21 @@ from .supervisor import supervise
 @functools.cache
 def backends() -> tuple[Backend, ...]:
     """Every backend, the one that holds best first."""
-    return (Floor(),)
+    found: list[Backend] = []
+    if sys.platform == "linux":
+        from .linux.bubblewrap import Bubblewrap
+
+        found.append(Bubblewrap())
+    return (*found, Floor())
 
 
 def backend_names() -> tuple[str, ...]:
     return tuple(backend.name for backend in backends())
+
+
+def objection(name: str) -> str | None:
+    """Why the named backend can't run on this host; None when it can."""
+    return _candidates(name)[0].objection()
 
 
 def _candidates(name: str | None) -> tuple[Backend, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from . import process_tree
 from .backend import Backend, Exit, Running
+from .errors import SandboxError
 from .isolation import Isolation
 from .plan import Plan
 from .result import Cause, Completed
@@ -30,16 +32,35 @@ async def supervise(
     """Runs the plan in this backend, to the end of the whole tree."""
     begun = time.monotonic()
     with Streams(plan, spill, on_output) as streams:
-        running = await backend.start(plan, streams.stdio)
-        streams.close_far_ends()
+        running = await _start(backend, plan, streams)
         cause: Cause | None = None
         try:
             cause, ended = await _until_end(running, plan, streams)
+        except SandboxError as error:
+            await streams.drain()
+            said = streams.stdout.text(2000).strip() or streams.stderr.text(2000).strip()
+            raise SandboxError(f"{error}: {said}" if said else str(error)) from error
         finally:
             # A second cancellation must not leave the tree alive.
             await asyncio.shield(_end(running))
         await streams.drain()
         return _completed(cause, ended, streams, isolation, time.monotonic() - begun)
+
+
+async def _start(backend: Backend, plan: Plan, streams: Streams) -> Running:
+    """A start is short, and can't be taken back half-way: a cancellation waits for it."""
+    starting = asyncio.ensure_future(backend.start(plan, streams.stdio))
+    try:
+        await asyncio.wait({starting})
+    except asyncio.CancelledError:
+        while not starting.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
+            await asyncio.shield(_end(starting.result()))
+        raise
+    streams.close_far_ends()
+    return starting.result()
 
 
 async def _end(running: Running) -> None:

@@ -1,0 +1,128 @@
+"""A small single-threaded process that enters namespaces on request, and hands out what it made
+there. Run as a script: `python -I -S broker.py FD`.
+
+Joining a user namespace needs a process of one thread, which a worker is not. One request is one
+datagram of JSON on the socket, with file descriptors; so is one answer. It ends when the socket is
+closed, so it never outlives the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+NS_GET_USERNS = 0xB701
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+MESSAGE_BYTES = 64 * 1024
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # The terminal's Ctrl-C is for the worker.
+    while True:
+        data, fds, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 8)
+        if not data:
+            return
+        try:
+            request = json.loads(data)
+            if request["want"] == "sockets":
+                _in_child(channel, lambda wanted=request, given=fds: _sockets(wanted, given))
+            else:
+                with _user_namespace(request) as fd:
+                    socket.send_fds(channel, [b"{}"], [fd])
+        except Exception as error:  # noqa: BLE001 - told to the worker, which raises it
+            _send_error(channel, error)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+
+def _send_error(channel: socket.socket, error: Exception) -> None:
+    channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
+
+
+def _in_child(channel: socket.socket, make: Any) -> None:
+    """Sends the sockets that `make` makes in a child, which takes its namespaces along."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            made = make()
+            socket.send_fds(channel, [b"{}"], [each.fileno() for each in made])
+        except Exception as error:  # noqa: BLE001 - told to the worker, which raises it
+            _send_error(channel, error)
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _sockets(request: dict[str, Any], fds: list[int]) -> list[socket.socket]:
+    """Bound sockets in the network namespace that `fds[0]` names."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    owner = fcntl.ioctl(fds[0], NS_GET_USERNS)
+    for fd, kind in ((owner, CLONE_NEWUSER), (fds[0], CLONE_NEWNET)):
+        if libc.setns(fd, kind) < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, f"setns: {os.strerror(code)}")
+    made: list[socket.socket] = []
+    for kind, host, port in request["doors"]:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        stream = kind == "stream"
+        made.append(socket.socket(family, socket.SOCK_STREAM if stream else socket.SOCK_DGRAM))
+        if len(made) == 1:
+            _bring_loopback_up(made[0])
+        made[-1].bind((host, port))
+        if stream:
+            made[-1].listen(128)
+    return made
+
+
+def _bring_loopback_up(any_socket: socket.socket) -> None:
+    request = struct.pack("16sh", b"lo", 0)
+    answer = fcntl.ioctl(any_socket, SIOCGIFFLAGS, request + bytes(22))
+    flags = struct.unpack_from("16sh", answer)[1] | IFF_UP
+    fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags) + bytes(22))
+
+
+@contextlib.contextmanager
+def _user_namespace(request: dict[str, Any]) -> Iterator[int]:
+    """A user namespace with the given lines in both of its maps."""
+    ready, go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ready)
+        failed = ctypes.CDLL(None).unshare(CLONE_NEWUSER)
+        os.write(go, b"x" if failed else b".")
+        signal.pause()
+        os._exit(0)
+    try:
+        os.close(go)
+        if os.read(ready, 1) != b".":
+            raise OSError("a user namespace can't be made")
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{pid}/{name}", "w") as file:
+                file.write(request["map"])
+        fd = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+    finally:
+        os.close(ready)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main()

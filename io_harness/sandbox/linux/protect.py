@@ -1,0 +1,122 @@
+"""Mounts that keep protected paths as they are, in places that a command may write to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..plan import Plan
+from .view import Bind
+
+_covers: Counter[Path] = Counter()
+"""Covers in use by commands of this process: two may run in one workspace."""
+_covers_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def protecting(plan: Plan) -> Iterator[tuple[Bind, ...]]:
+    """Yields the mounts; on leaving, the covers of absent paths are gone from the host again.
+
+    A path that is absent is covered by an empty directory, which nothing executes and git doesn't
+    see. Every directory on the way down becomes a mount point, which can't be renamed. A symbolic
+    link can't be covered: it is put back when it was changed.
+    """
+    with contextlib.ExitStack() as stack:
+        found: dict[Path, Bind] = {}
+        for path in plan.protected:
+            root = _writable_root(plan, path)
+            if root is not None:
+                for bind in _guards(root, path, stack):
+                    # Read-only wins where one protected path is on the way to another.
+                    if bind.at not in found or not bind.writable:
+                        found[bind.at] = bind
+        yield tuple(sorted(found.values(), key=lambda bind: len(bind.at.parts)))
+
+
+def _writable_root(plan: Plan, path: Path) -> Path | None:
+    roots = list(plan.writable_roots)
+    if plan.mode in ("workspace_write", "full"):
+        roots.append(plan.workspace)
+    holding = [root for root in roots if path.is_relative_to(root) and path != root]
+    return max(holding, key=lambda root: len(root.parts), default=None)
+
+
+def _guards(root: Path, path: Path, stack: contextlib.ExitStack) -> Iterator[Bind]:
+    here = root
+    for part in path.relative_to(root).parts:
+        here /= part
+        mode = _mode(here)
+        if mode is None:
+            stack.enter_context(_cover(here))
+            yield Bind(here, here, owned=True)
+            return
+        if stat.S_ISLNK(mode):
+            stack.enter_context(_put_back(here))
+            return
+        last = here == path or not stat.S_ISDIR(mode)
+        yield Bind(here, here, writable=not last, owned=True)
+        if last:
+            return
+
+
+def _mode(path: Path) -> int | None:
+    """Of the path itself; None where there is nothing but perhaps a cover of ours."""
+    with _covers_lock:
+        if path in _covers:
+            return None
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _cover(path: Path) -> Iterator[None]:
+    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with _covers_lock:
+            if not _covers[path]:
+                os.mkdir(path.name, 0o755, dir_fd=parent)
+            _covers[path] += 1
+        try:
+            yield
+        finally:
+            with _covers_lock, contextlib.suppress(FileNotFoundError):
+                _covers[path] -= 1
+                if not _covers[path]:
+                    del _covers[path]
+                    os.rmdir(path.name, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
+@contextlib.contextmanager
+def _put_back(link: Path) -> Iterator[None]:
+    target = os.readlink(link)
+    parent = os.open(link.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield
+        _restore_link(link.name, target, parent)
+    finally:
+        os.close(parent)
+
+
+def _restore_link(name: str, target: str, parent: int) -> None:
+    try:
+        mode = os.lstat(name, dir_fd=parent).st_mode
+    except FileNotFoundError:
+        os.symlink(target, name, dir_fd=parent)
+        return
+    if stat.S_ISLNK(mode) and os.readlink(name, dir_fd=parent) == target:
+        return
+    if stat.S_ISDIR(mode):
+        shutil.rmtree(name, dir_fd=parent)
+    else:
+        os.unlink(name, dir_fd=parent)
+    os.symlink(target, name, dir_fd=parent)

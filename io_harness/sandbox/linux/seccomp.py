@@ -1,0 +1,184 @@
+"""The seccomp filter: allow, except what an ordinary program has no use for.
+
+A classic BPF program over `struct seccomp_data` (linux/seccomp.h), assembled here for x86_64 and
+aarch64. See seccomp(2) for why the architecture is checked before anything else.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from .syscalls import CONDITIONAL, REFUSED
+
+Architecture = Literal["x86_64", "aarch64"]
+
+_AUDIT_ARCH: dict[Architecture, int] = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x40000000
+
+_LD_ABS, _JEQ, _JGE, _JSET, _RET = 0x20, 0x15, 0x35, 0x45, 0x06
+_OFFSET_NR, _OFFSET_ARCH, _OFFSET_ARGS = 0, 4, 16
+
+ALLOW = 0x7FFF0000
+KILL_PROCESS = 0x80000000
+ERRNO = 0x00050000
+REFUSE = ERRNO | errno.EPERM
+ABSENT = ERRNO | errno.ENOSYS
+NO_FAMILY = ERRNO | errno.EAFNOSUPPORT
+
+_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+_CLONE_NEWTIME = 0x80
+"""Only for unshare and clone3; in clone's flags the bit belongs to the exit signal."""
+_SETID_BITS = 0o6000
+_O_CREAT, _O_TMPFILE = 0o100, 0o20000000
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_PERSONALITY_QUERY = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Argument `index` has one of these bits."""
+
+    index: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """Argument `index` is this value."""
+
+    index: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unless:
+    """Argument `index` is none of these values."""
+
+    index: int
+    values: tuple[int, ...]
+
+
+Condition = AnyOf | Equals | Unless
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """All conditions hold: the action. Conditions look at the low 32 bits, as the kernel does
+    for every argument named here."""
+
+    syscall: str
+    action: int
+    conditions: tuple[Condition, ...] = ()
+
+
+def rules(*, unix_sockets: bool) -> tuple[Rule, ...]:
+    """The policy, in the order in which it is checked."""
+    families = (_AF_INET, _AF_INET6, *((_AF_UNIX,) if unix_sockets else ()))
+    creating = _O_CREAT | _O_TMPFILE
+    return (
+        Rule("clone3", ABSENT),
+        Rule("openat2", ABSENT),
+        Rule("clone", REFUSE, (AnyOf(0, _NAMESPACES),)),
+        Rule("unshare", REFUSE, (AnyOf(0, _NAMESPACES | _CLONE_NEWTIME),)),
+        Rule("ioctl", REFUSE, (Equals(1, _TIOCSTI),)),
+        Rule("ioctl", REFUSE, (Equals(1, _TIOCLINUX),)),
+        Rule("socket", NO_FAMILY, (Unless(0, families),)),
+        Rule("personality", REFUSE, (Unless(0, (_PERSONALITY_QUERY,)),)),
+        Rule("open", REFUSE, (AnyOf(1, creating), AnyOf(2, _SETID_BITS))),
+        Rule("openat", REFUSE, (AnyOf(2, creating), AnyOf(3, _SETID_BITS))),
+        Rule("creat", REFUSE, (AnyOf(1, _SETID_BITS),)),
+        Rule("mknod", REFUSE, (AnyOf(1, _SETID_BITS),)),
+        Rule("mknodat", REFUSE, (AnyOf(2, _SETID_BITS),)),
+        Rule("chmod", REFUSE, (AnyOf(1, _SETID_BITS),)),
+        Rule("fchmod", REFUSE, (AnyOf(1, _SETID_BITS),)),
+        Rule("fchmodat", REFUSE, (AnyOf(2, _SETID_BITS),)),
+        Rule("fchmodat2", REFUSE, (AnyOf(2, _SETID_BITS),)),
+        *(Rule(name, REFUSE) for name in REFUSED),
+    )
+
+
+def architecture() -> Architecture | None:
+    """This host's, if the filter is written for it."""
+    return next((arch for arch in _AUDIT_ARCH if arch == platform.machine()), None)
+
+
+def number(syscall: str, arch: Architecture) -> int | None:
+    numbers = REFUSED.get(syscall) or CONDITIONAL[syscall]
+    return numbers[0 if arch == "x86_64" else 1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    code: int
+    k: int
+    jt: int = 0
+    jf: int = 0
+
+    def packed(self) -> bytes:
+        return struct.pack("<HBBI", self.code, self.jt, self.jf, self.k)
+
+
+def program(arch: Architecture, *, unix_sockets: bool = False) -> bytes:
+    """The filter as an array of `struct sock_filter`."""
+    instructions = [
+        _Instruction(_LD_ABS, _OFFSET_ARCH),
+        _Instruction(_JEQ, _AUDIT_ARCH[arch], jt=1),
+        _Instruction(_RET, KILL_PROCESS),
+        _Instruction(_LD_ABS, _OFFSET_NR),
+    ]
+    if arch == "x86_64":
+        instructions += [_Instruction(_JGE, _X32_BIT, jf=1), _Instruction(_RET, ABSENT)]
+    for rule in rules(unix_sockets=unix_sockets):
+        nr = number(rule.syscall, arch)
+        if nr is not None:
+            instructions += _assemble(rule, nr)
+    instructions.append(_Instruction(_RET, ALLOW))
+    return b"".join(instruction.packed() for instruction in instructions)
+
+
+def _assemble(rule: Rule, nr: int) -> Iterator[_Instruction]:
+    """The rule's block: falls through with the accumulator holding the call number again."""
+    body: list[_Instruction] = []
+    checks = [_check(condition) for condition in rule.conditions]
+    rest = sum(len(check) + 1 for check in checks)
+    for check in checks:
+        # Each check ends where the action (or the next check) begins, or jumps to the reload.
+        rest -= len(check) + 1
+        body.append(_Instruction(_LD_ABS, _OFFSET_ARGS + 8 * check[0].index))
+        for place, test in enumerate(check):
+            to_end_of_check = len(check) - 1 - place
+            to_reload = to_end_of_check + rest + 1
+            holds = to_end_of_check if test.holds else to_reload
+            fails = 0 if place < len(check) - 1 else (to_reload if test.holds else 0)
+            body.append(_Instruction(test.code, test.k, jt=holds, jf=fails))
+    body.append(_Instruction(_RET, rule.action))
+    reload = [_Instruction(_LD_ABS, _OFFSET_NR)] if rule.conditions else []
+    yield _Instruction(_JEQ, nr, jf=len(body) + len(reload))
+    yield from body
+    yield from reload
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    index: int
+    code: int
+    k: int
+    holds: bool
+    """Whether the condition holds (or fails) when the jump is taken."""
+
+
+def _check(condition: Condition) -> list[_Test]:
+    match condition:
+        case AnyOf(index, bits):
+            return [_Test(index, _JSET, bits, True)]
+        case Equals(index, value):
+            return [_Test(index, _JEQ, value, True)]
+        case Unless(index, values):
+            return [_Test(index, _JEQ, value, False) for value in values]

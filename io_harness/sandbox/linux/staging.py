@@ -1,0 +1,86 @@
+"""Root's way to run a command as another user: never as the host's uid 0.
+
+The command's bubblewrap runs from the start as an unprivileged user that owns nothing. What that
+user can't reach, or must be able to own, is staged: cloned, shown as the user's own where the plan
+names it, and attached in a mount namespace of the starting thread alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import SandboxError
+from . import native
+from .brokerage import owner_namespace
+from .view import SYSTEM_ROOTS, Bind, Mount, Overlay
+
+RESERVED_UID = 60_600
+"""In a range that no allocation scheme hands out (systemd's UIDS-GIDS: 60578-61183 is unused)."""
+STAGE = Path("/tmp")
+"""Any directory that every host has: the stage covers it for the starting thread alone."""
+
+
+def staged_roots(mounts: Iterable[Mount]) -> tuple[Bind, ...]:
+    """What has to be staged: each source that is outside the system's roots and not inside another
+    such source of the same ownership."""
+    wanted = [
+        mount if isinstance(mount, Bind) else Bind(mount.source, mount.at, owned=True)
+        for mount in mounts
+        if isinstance(mount, Bind | Overlay) and not _is_system(mount.source)
+    ]
+    kept: dict[tuple[Path, bool], Bind] = {}
+    for bind in sorted(wanted, key=lambda bind: len(bind.source.parts)):
+        if not any(
+            bind.source.is_relative_to(root) and bind.owned == owned for root, owned in kept
+        ):
+            kept[bind.source, bind.owned] = bind
+    return tuple(kept.values())
+
+
+def _is_system(path: Path) -> bool:
+    return path == Path("/") or any(
+        path.is_relative_to(root) for root in (*SYSTEM_ROOTS, "/etc", "/bin", "/sbin", "/lib")
+    )
+
+
+def restaged(mount: Mount, roots: tuple[Bind, ...]) -> Mount:
+    """The mount with its source on the stage, if it is staged."""
+    if not isinstance(mount, Bind | Overlay):
+        return mount
+    owned = mount.owned if isinstance(mount, Bind) else True
+    for index, root in enumerate(roots):
+        if root.owned == owned and mount.source.is_relative_to(root.source):
+            staged = STAGE / str(index) / mount.source.relative_to(root.source)
+            return replace(mount, source=staged)
+    return mount
+
+
+def stage(roots: tuple[Bind, ...]) -> None:
+    """Gives the calling thread a mount namespace in which the roots are on the stage."""
+    native.unshare(native.CLONE_NEWNS | native.CLONE_FS)
+    native.mount(None, "/", None, native.MS_REC | native.MS_SLAVE)
+    trees: list[tuple[int, bool]] = []
+    for root in roots:
+        fd = native.clone_mount(str(root.source))
+        trees.append((fd, root.source.is_dir()))
+        owner = root.source.stat().st_uid
+        if root.owned and owner != RESERVED_UID:
+            try:
+                native.map_owners(fd, owner_namespace(owner, RESERVED_UID))
+            except OSError as error:
+                raise SandboxError(
+                    f"{root.source} is on a file system that can't show its files as another "
+                    f"user's ({error}); run as an ordinary user, or keep it on ext4, xfs or btrfs"
+                ) from error
+    native.mount("tmpfs", str(STAGE), "tmpfs", native.MS_NOSUID | native.MS_NODEV, "mode=755")
+    for index, (fd, is_directory) in enumerate(trees):
+        place = STAGE / str(index)
+        if is_directory:
+            place.mkdir()
+        else:
+            place.touch()
+        native.attach_mount(fd, str(place))
+        os.close(fd)
