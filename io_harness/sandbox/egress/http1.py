@@ -150,6 +150,8 @@ def _forward(
 
 
 def _framing(request: h11.Request) -> tuple[tuple[bytes, bytes], ...]:
+    if request.http_version not in (b"1.0", b"1.1"):
+        raise BadRequest("another version than HTTP/1.0 and HTTP/1.1")
     lengths = [value for name, value in request.headers if name == b"content-length"]
     codings = [value for name, value in request.headers if name == b"transfer-encoding"]
     if lengths and codings:

@@ -80,7 +80,7 @@ async def exchange(
     meter = Meter(session)
     outgoing = h11.Connection(h11.CLIENT, max_incomplete_event_size=session.limits.head_bytes)
     await server.send(outgoing.send(request.event()) or b"")
-    reply = _reply(client, server, incoming, outgoing, meter)
+    reply = _reply(client, server, incoming, outgoing, meter, session.limits.head_bytes)
     body = _send_body(client, server, incoming, outgoing, meter)
     await _run(meter, reply, body, wait_for_second=False)
 
@@ -140,7 +140,12 @@ async def _send_body(
 
 
 async def _reply(
-    client: Wire, server: Wire, incoming: h11.Connection, outgoing: h11.Connection, meter: Meter
+    client: Wire,
+    server: Wire,
+    incoming: h11.Connection,
+    outgoing: h11.Connection,
+    meter: Meter,
+    head_bytes: int,
 ) -> None:
     started = False
     while True:
@@ -149,7 +154,8 @@ async def _reply(
         except h11.RemoteProtocolError as error:
             raise BadReply(f"the server's reply is malformed: {error}", started) from error
         if event is h11.NEED_DATA:
-            data = await server.receive()
+            # h11 bounds only a head that is incomplete, so no read may hold a whole one too long.
+            data = await server.receive(CHUNK if started else head_bytes)
             meter.down(len(data))
             outgoing.receive_data(data)
             await asyncio.sleep(0)

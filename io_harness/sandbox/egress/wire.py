@@ -45,12 +45,12 @@ class Wire:
             return count
         return await self._loop.sock_recv_into(self.sock, buffer)
 
-    async def receive(self) -> bytes:
-        """The bytes read ahead, or the next that come; empty at the end."""
+    async def receive(self, most: int = CHUNK) -> bytes:
+        """The bytes read ahead, or the next that come, up to `most`; empty at the end."""
         if self.ahead:
             data, self.ahead = self.ahead, b""
             return data
-        return await self._loop.sock_recv(self.sock, CHUNK)
+        return await self._loop.sock_recv(self.sock, most)
 
     async def send(self, data: bytes | memoryview) -> None:
         await self._loop.sock_sendall(self.sock, data)
