@@ -1,8 +1,12 @@
 """Errors that end an activity: one code, one message that says what to do."""
 
+import contextlib
 import errno
+from collections.abc import Iterator
 
 from temporalio.exceptions import ApplicationError
+
+from io_harness.sandbox import SandboxError
 
 from .git import GitError, GitUnusable
 from .store import UnknownSnapshot
@@ -17,12 +21,25 @@ def failure(code: str, message: str, *, retry: bool = False) -> ApplicationError
     return ApplicationError(message, type=code, non_retryable=not retry)
 
 
-def as_failure(error: OSError | GitError | GitUnusable | UnknownSnapshot) -> ApplicationError:
-    """What went wrong with files or git, told apart by whether a retry can help."""
-    if isinstance(error, GitUnusable):
-        return failure("GitUnusable", str(error))
-    if isinstance(error, UnknownSnapshot):
-        return failure("UnknownSnapshot", f"{error}; was it collected, or made on another host?")
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Turn what can go wrong with files, git and the sandbox into errors of an activity, told apart
+    by whether a retry can help."""
+    try:
+        yield
+    except GitUnusable as error:
+        raise failure("GitUnusable", str(error)) from error
+    except UnknownSnapshot as error:
+        raise failure(
+            "UnknownSnapshot", f"{error}; was it collected, or made on another host?"
+        ) from error
+    except SandboxError as error:
+        raise failure("SandboxUnusable", f"{error}; see `io-harness doctor`") from error
+    except (OSError, GitError) as error:
+        raise _of_files(error) from error
+
+
+def _of_files(error: OSError | GitError) -> ApplicationError:
     full = error.disk_full if isinstance(error, GitError) else error.errno in _FULL
     if full:
         return failure("DiskFull", f"no space left on the worker: {error}; free some and run again")

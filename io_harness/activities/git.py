@@ -86,13 +86,13 @@ class Git:
     """Further `name=value` settings."""
     env: tuple[tuple[str, str], ...] = ()
     """Further variables."""
+    owner: tuple[int, int] | None = None
+    """User and group id to run as."""
     held: tuple[int, ...] = field(default=(), repr=False)
     """Descriptors that git inherits. With that of a lock, the lock outlives a killed worker for as
     long as its git still writes."""
 
-    async def run(
-        self, *args: Arg, stdin: bytes = b"", codes: Collection[int] = (0,)
-    ) -> GitOutput:
+    async def run(self, *args: Arg, stdin: bytes = b"", codes: Collection[int] = (0,)) -> GitOutput:
         """Run one command to its end. Cancellation kills it.
 
         Raises:
@@ -142,6 +142,7 @@ class Git:
         return bytes(kept), total - len(kept)
 
     async def _spawn(self, args: tuple[Arg, ...], stdin: int) -> asyncio.subprocess.Process:
+        user, group = self.owner or (None, None)
         return await asyncio.create_subprocess_exec(
             *self._argv(args),
             stdin=stdin,
@@ -151,6 +152,9 @@ class Git:
             cwd=self.work_tree or "/",
             start_new_session=True,  # a Ctrl-C at the worker's terminal is not for git
             pass_fds=self.held,
+            user=user,
+            group=group,
+            extra_groups=[] if self.owner else None,
         )
 
     def _argv(self, args: tuple[Arg, ...]) -> list[Arg]:
@@ -200,7 +204,9 @@ async def _ended(process: asyncio.subprocess.Process) -> AsyncIterator[None]:
 def _program() -> str:
     path = shutil.which("git")
     if path is None:
-        raise GitUnusable(f"git is not on the worker's PATH; install git {_dotted(OLDEST)} or newer")
+        raise GitUnusable(
+            f"git is not on the worker's PATH; install git {_dotted(OLDEST)} or newer"
+        )
     return path
 
 

@@ -30,7 +30,7 @@ async def file_lock(path: Path, *, shared: bool = False) -> AsyncIterator[FileLo
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            while not _taken(descriptor, mode):
+            while not _taken(descriptor, mode):  # noqa: ASYNC110 - flock has no event to wait for
                 await asyncio.sleep(_POLL_SECONDS)
             if not _still_there(descriptor, path):
                 continue  # who held it removed the file

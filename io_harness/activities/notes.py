@@ -1,8 +1,6 @@
 """What a run's first snapshot says about its source besides the files: kept in the commit's message,
 so that every host that has the snapshot has it too."""
 
-from pydantic import Field
-
 from io_harness.workflows.model import Record
 
 _TITLE = "io-harness: the source as it was\n\n"
@@ -20,7 +18,6 @@ class SourceNotes(Record):
     began. What is checked out for verification never has the agent's version of these."""
     commit: str | None = None
     """Commit of the source repository that the tree is of; None for a directory."""
-    version: int = Field(1, ge=1)
 
     def message(self) -> str:
         return _TITLE + self.model_dump_json(exclude_defaults=True)

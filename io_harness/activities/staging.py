@@ -1,10 +1,9 @@
 """Brings a git index up to date with its work tree, whatever the tree holds."""
 
-import os
-import stat
-from pathlib import Path
+from collections.abc import Collection
 
 from .git import Git
+from .trees import is_within, make_readable
 
 _PROBE = b".io-harness-probe"
 _EMPTY_BLOB = b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
@@ -12,14 +11,20 @@ _NO_OBJECT = b"0" * 40
 _NESTING = 16
 
 
-async def stage_all(git: Git) -> None:
+async def stage_all(git: Git, *, repair: bool = True) -> None:
     """Add, update and remove so that the index is what the tree holds, ignored files excepted.
 
     Files inside a nested git repository are taken like all others. git itself would record such a
     folder as one link to a commit that we don't have, and its files would be lost.
+
+    Args:
+        repair: Whether files without read permission may be made readable.
+
+    Raises:
+        GitError: a file can't be read.
     """
     known: set[bytes] = set()
-    repaired = False
+    repaired = not repair
     for _ in range(_NESTING):
         added = await git.run("add", "-A", codes=(0, 128))
         if added.code == 0 and not added.stderr:
@@ -36,7 +41,20 @@ async def stage_all(git: Git) -> None:
             break
     # What is left is a repository without any file of its own: nothing to keep.
     await git.run("add", "-A", "--ignore-errors", codes=(0, 1) if known else (0,))
+    await drop_links(git)
+
+
+async def drop_links(git: Git) -> None:
+    """Take entries for nested repositories out of the index."""
     await _forget(git, await _links(git))
+
+
+async def drop_within(git: Git, folders: Collection[bytes]) -> None:
+    """Take these paths and all below them out of the index."""
+    if folders:
+        listed = await git.out("ls-files", "--cached", "-z")
+        names = {name for name in listed.split(b"\0") if is_within(name, folders)}
+        await _forget(git, names)
 
 
 async def _nested(git: Git) -> set[bytes]:
@@ -67,23 +85,3 @@ async def _forget(git: Git, paths: set[bytes]) -> None:
     if paths:
         removals = b"".join(b"0 " + _NO_OBJECT + b"\t" + path + b"\0" for path in sorted(paths))
         await git.run("update-index", "-z", "--index-info", stdin=removals)
-
-
-def make_readable(root: Path) -> None:
-    """Give the owner back the access that a command took from itself with chmod."""
-    pending = [os.fsencode(root)]
-    while pending:
-        folder = pending.pop()
-        _allow(folder, stat.S_IRWXU)
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    _allow(entry.path, stat.S_IRUSR)
-
-
-def _allow(path: bytes, bits: int) -> None:
-    mode = os.stat(path, follow_symlinks=False).st_mode
-    if mode & bits != bits:
-        os.chmod(path, mode | bits)

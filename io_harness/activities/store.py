@@ -4,7 +4,6 @@ Every snapshot is a commit. The user's `.git` is never involved.
 """
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from io_harness.workflows.result import FileChange
 
 from .changes import parse_changes, shown
 from .git import Git, check_version
+from .locks import file_lock
 from .notes import SourceNotes
 
 REFS = "refs/io-harness"
@@ -63,12 +63,10 @@ class SnapshotStore:
         if self._ready:
             return
         await asyncio.to_thread(check_version)
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(self.path.with_suffix(".lock"), "w") as lock:
-            await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
+        async with file_lock(self.path.with_suffix(".lock")):
             attributes = self.path / "info" / "attributes"
             if not attributes.exists() or attributes.read_text() != _ATTRIBUTES:
-                await self.git().run("init", "--quiet", "--bare", "--template=", str(self.path))
+                await self.git().run("init", "--quiet", "--bare", "--template=", self.path)
                 attributes.parent.mkdir(exist_ok=True)
                 partial = attributes.with_suffix(".new")
                 partial.write_text(_ATTRIBUTES)
@@ -123,8 +121,8 @@ class SnapshotStore:
             self._trees.clear()
         self._trees[commit] = tree
 
-    async def notes(self, run_key: str) -> SourceNotes:
-        """What a run's first snapshot says about its source.
+    async def first(self, run_key: str) -> tuple[str, SourceNotes]:
+        """A run's first snapshot, and what it says about the source.
 
         Raises:
             UnknownSnapshot: the store has no first snapshot of the run.
@@ -133,7 +131,7 @@ class SnapshotStore:
         if base is None:
             raise UnknownSnapshot(ref_of(run_key, "base"), self.path)
         raw = await self.git().out("cat-file", "commit", base)
-        return SourceNotes.read(raw.partition(b"\n\n")[2].decode())
+        return base, SourceNotes.read(raw.partition(b"\n\n")[2].decode())
 
     async def set_ref(self, run_key: str, name: str, commit: str) -> str:
         """Point a run's ref at a commit and return the ref."""
@@ -204,11 +202,11 @@ class SnapshotStore:
     async def merge(
         self, base: str, ours: str, theirs: str, *, alternates: Path | None = None
     ) -> Merged | Conflict:
-        """Three-way merge of trees. Writes to no work tree."""
+        """Three-way merge of trees, or of commits' trees. Writes to no work tree."""
         git = self.git(alternates=alternates)
-        root = await git.line("commit-tree", base, stdin=b"base")
+        root = await git.line("commit-tree", f"{base}^{{tree}}", stdin=b"base")
         sides = [
-            await git.line("commit-tree", tree, "-p", root, stdin=side)
+            await git.line("commit-tree", f"{tree}^{{tree}}", "-p", root, stdin=side)
             for tree, side in ((ours, b"ours"), (theirs, b"theirs"))
         ]
         merged = await git.run(
@@ -224,5 +222,3 @@ class SnapshotStore:
 
 def ref_of(run_key: str, name: str) -> str:
     return f"{REFS}/{run_key}/{name}"
-
-

@@ -6,11 +6,9 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-from .staging import make_readable
 
 _CLONE = 0x40049409  # FICLONE of linux/fs.h: share the blocks (Btrfs, XFS, bcachefs)
 _CHUNK = 1 << 30
@@ -26,25 +24,37 @@ class Entry:
     info: os.stat_result
 
 
-def walk(root: bytes) -> Iterator[Entry]:
-    """Everything below `root`, folders before what they hold, links not followed."""
+def walk(root: bytes, leave: Collection[bytes] = ()) -> Iterator[Entry]:
+    """Everything below `root` but the paths `leave`, folders before what they hold, links not
+    followed."""
     pending = [root]
     while pending:
         with os.scandir(pending.pop()) as found:
             for entry in found:
+                if entry.path in leave:
+                    continue
                 info = entry.stat(follow_symlinks=False)
                 yield Entry(entry.path, info)
                 if stat.S_ISDIR(info.st_mode):
                     pending.append(entry.path)
 
 
-def size_of(root: bytes, stop: threading.Event) -> int:
-    """Bytes of the regular files at or below `root`."""
+def is_within(name: bytes, folders: Collection[bytes]) -> bool:
+    """Whether a path is one of `folders` or below one."""
+    while name:
+        if name in folders:
+            return True
+        name = name.rpartition(b"/")[0]
+    return False
+
+
+def size_of(root: bytes, leave: Collection[bytes], stop: threading.Event) -> int:
+    """Bytes of the regular files at or below `root`, the paths `leave` excepted."""
     info = os.lstat(root)
     if not stat.S_ISDIR(info.st_mode):
         return info.st_size if stat.S_ISREG(info.st_mode) else 0
     total = 0
-    for entry in walk(root):
+    for entry in walk(root, leave):
         if stop.is_set():
             raise Stopped
         if stat.S_ISREG(entry.info.st_mode):
@@ -52,8 +62,11 @@ def size_of(root: bytes, stop: threading.Event) -> int:
     return total
 
 
-def copy_beneath(source: bytes, target: bytes, name: bytes, stop: threading.Event) -> None:
-    """Copy the file or folder `name` from below `source` to the same place below `target`.
+def copy_beneath(
+    source: bytes, target: bytes, name: bytes, leave: Collection[bytes], stop: threading.Event
+) -> None:
+    """Copy the file or folder `name` from below `source` to the same place below `target`, the
+    paths `leave` excepted.
 
     What is there already stays, and nothing is written through a link at the target. Links are
     copied as links, times and permissions are kept; sockets, FIFOs and devices are left out, and so
@@ -67,6 +80,8 @@ def copy_beneath(source: bytes, target: bytes, name: bytes, stop: threading.Even
         if stop.is_set():
             raise Stopped
         origin, to = pending.pop()
+        if origin in leave:
+            continue
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             info = os.lstat(origin)
             if not stat.S_ISDIR(info.st_mode):
@@ -163,3 +178,23 @@ def remove_tree(root: Path) -> None:
     except PermissionError:
         make_readable(root)
         shutil.rmtree(root)
+
+
+def make_readable(root: Path) -> None:
+    """Give the owner back the access that a command took from itself with chmod."""
+    pending = [os.fsencode(root)]
+    while pending:
+        folder = pending.pop()
+        _allow(folder, stat.S_IRWXU)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    _allow(entry.path, stat.S_IRUSR)
+
+
+def _allow(path: bytes, bits: int) -> None:
+    mode = os.stat(path, follow_symlinks=False).st_mode
+    if mode & bits != bits:
+        os.chmod(path, mode | bits)

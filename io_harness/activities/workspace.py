@@ -12,6 +12,7 @@ from io_harness.workflows.result import FileChange
 
 from .changes import SHOWN_CHANGES
 from .checkout import CopyPaths, restore
+from .failure import failure
 from .fresh import fresh_copy
 from .locks import FileLock, file_lock
 from .settings import Settings
@@ -112,9 +113,11 @@ async def _bring_to(
 ) -> None:
     await store.tree_of(base)  # first of all: is there such a snapshot?
     trust_index = paths.survived()
-    notes = await store.notes(paths.run_key)
+    first, notes = await store.first(paths.run_key)
     paths.mark_dirty()
     git = paths.git(store, lock)
     if not await restore(git, base, notes, trust_index=trust_index):
-        await fresh_copy(git, base, notes, contract)
+        await fresh_copy(git, base, first, notes, contract)
+        if not await restore(git, base, notes, trust_index=True):  # what the set-up changed
+            raise failure("SetupFailed", "workspace.setup left the copy so that git can't read it")
     paths.mark_clean(base)

@@ -107,6 +107,8 @@ class Landed(Record):
     where: str
     """The directory, the branch, or the patch file."""
     files: tuple[FileChange, ...]
+    files_omitted: int = 0
+    """How many more files changed than `files` names."""
     diff: str
     """Unified diff, capped."""
     diff_omitted_bytes: int = 0

@@ -1,0 +1,131 @@
+"""From a contract to a first snapshot and a working copy."""
+
+import dataclasses
+from pathlib import PurePath
+from urllib.parse import urlsplit
+
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from io_harness import sandbox
+from io_harness.workflows.attributes import NAMES
+from io_harness.workflows.contract import DirectorySource, GitSource, Source, TaskContract
+from io_harness.workflows.payloads import Prepared
+from io_harness.workflows.result import IsolationReport
+
+from .checkout import CopyPaths, check_out, clear
+from .fresh import set_up
+from .ignored import bring_ignored, list_ignored
+from .landing.targets import check_landing
+from .locks import FileLock, file_lock
+from .notes import to_note
+from .prompt import prompt_tokens
+from .providers.base import ToolSpec
+from .providers.check import check_models
+from .settings import Settings
+from .source import directory_of, import_source
+from .staging import stage_all
+from .store import SnapshotStore
+
+
+async def prepare(
+    contract: TaskContract,
+    run_key: str,
+    settings: Settings,
+    store: SnapshotStore,
+    tools: tuple[ToolSpec, ...],
+    client: Client,
+) -> Prepared:
+    """Find out all that can be known to be wrong before a model is paid, and make the copy.
+
+    Args:
+        tools: What the run's model is offered.
+
+    Raises:
+        ApplicationError: with a code that names what is wrong, and a message that says what to do.
+    """
+    prices = check_models(contract, settings)
+    isolation = await sandbox.probe()
+    await store.ready()
+    await check_landing(contract, run_key)
+    paths = CopyPaths.of(settings, run_key)
+    async with file_lock(paths.lock) as lock:
+        base = await make_copy(store, paths, contract, lock)
+    return Prepared(
+        base=base,
+        repo=repo_name(contract.workspace),
+        prices=prices,
+        isolation=IsolationReport(backend=isolation.backend, levels=dict(isolation.levels.items())),
+        search_attributes=await registered_attributes(client),
+        prompt_tokens=prompt_tokens(contract, tools),
+    )
+
+
+async def make_copy(
+    store: SnapshotStore, paths: CopyPaths, contract: TaskContract, lock: FileLock
+) -> str:
+    """Import the source, fill the copy, set it up, and take what is there then as the base."""
+    paths.mark_dirty()
+    git = paths.git(store, lock)
+    scratch = dataclasses.replace(
+        git,
+        work_tree=None,
+        index=paths.directory / "index.source",
+        excludes=paths.directory / "excludes.source",
+    )
+    assert scratch.index is not None
+    assert git.index is not None
+    for stale in (scratch.index, git.index):
+        stale.unlink(missing_ok=True)
+    imported = await import_source(store, contract.workspace, paths.run_key, scratch)
+    clear(paths.root)
+    await check_out(git, imported.tree, imported.notes)
+    if isinstance(contract.workspace, DirectorySource):
+        directory = directory_of(contract.workspace)
+        await bring_ignored(contract.workspace, directory, imported.tree, paths.root, scratch)
+    await set_up(paths.root, contract)
+    await stage_all(git)
+    tree = await git.line("write-tree")
+    notes = imported.notes.model_copy(
+        update={"derived": tuple(to_note(name) for name in await list_ignored(git))}
+    )
+    base = await store.commit(tree, [], notes.message())
+    await store.set_ref(paths.run_key, "base", base)
+    await store.set_ref(paths.run_key, "head", base)
+    paths.mark_clean(base)
+    return base
+
+
+def repo_name(source: Source) -> str:
+    """Short name of a source: the directory's own, or owner/name of a URL."""
+    match source:
+        case DirectorySource():
+            return PurePath(source.path).name or source.path
+        case GitSource():
+            path = urlsplit(source.url).path if "://" in source.url else source.url.split(":")[-1]
+            return "/".join(PurePath(path.removesuffix(".git")).parts[-2:]).lstrip("/")
+
+
+async def registered_attributes(client: Client) -> tuple[str, ...]:
+    """Which of our search attributes the namespace has, with the right type. A server that doesn't
+    tell counts as having none: setting one that isn't there would wedge the workflow."""
+    try:
+        listed = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=client.namespace)
+        )
+    except RPCError:
+        return ()
+    return tuple(
+        name
+        for name, kind in NAMES.items()
+        if listed.custom_attributes.get(name) == IndexedValueType.Value(_WIRE[kind])
+    )
+
+
+_WIRE = {
+    "Keyword": "INDEXED_VALUE_TYPE_KEYWORD",
+    "Int": "INDEXED_VALUE_TYPE_INT",
+    "Double": "INDEXED_VALUE_TYPE_DOUBLE",
+}

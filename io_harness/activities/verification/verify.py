@@ -1,0 +1,102 @@
+"""The activity `verify`."""
+
+from collections.abc import Sequence
+from typing import Literal, assert_never
+
+from io_harness.activities.failure import failure
+from io_harness.activities.settings import Settings
+from io_harness.activities.store import SnapshotStore
+from io_harness.workflows.contract import (
+    AllOf,
+    AnyOf,
+    Check,
+    CommandCheck,
+    FileContains,
+    FileEquals,
+    JsonSchemaCheck,
+    NoCheck,
+    TaskContract,
+    TestsCheck,
+    Verification,
+)
+from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES, VerifyInput
+from io_harness.workflows.result import CheckReport, VerificationReport
+
+from .answer import check_answer
+from .command import Bench, run_check
+from .content import check_file
+
+Verdict = Literal["passed", "failed", "errored"]
+
+
+async def verify(
+    contract: TaskContract, given: VerifyInput, settings: Settings, store: SnapshotStore
+) -> VerificationReport:
+    """Judge the snapshot `given.head` and the answer by the contract's criterion.
+
+    Raises:
+        ApplicationError: NothingToVerify; or the checkout could not be made.
+    """
+    await store.ready()
+    bench = Bench(contract, given, settings, store, _detail_bytes(contract))
+    verdicts: list[Verdict] = []
+    reports: list[CheckReport] = []
+    if not isinstance(contract.verification, NoCheck):
+        verdicts.append(await _judge(contract.verification, bench, reports))
+    if contract.output_schema is not None:
+        reports.append(check_answer("output_schema", contract.output_schema, given.answer))
+        verdicts.append(reports[-1].verdict)
+    if not verdicts:
+        raise failure("NothingToVerify", "the contract has no criterion and no output_schema")
+    return VerificationReport(
+        verdict=all_verdict(verdicts), checks=tuple(reports), snapshot=given.head
+    )
+
+
+async def _judge(check: Check, bench: Bench, reports: list[CheckReport]) -> Verdict:
+    """Run a criterion and append a report for each of its parts that ran. `all_of` runs every part,
+    so that the agent hears of all that is wrong; `any_of` stops at the first that passes."""
+    match check:
+        case AllOf():
+            return all_verdict([await _judge(part, bench, reports) for part in check.checks])
+        case AnyOf():
+            verdicts: list[Verdict] = []
+            for part in check.checks:
+                verdicts.append(await _judge(part, bench, reports))
+                if verdicts[-1] == "passed":
+                    break
+            return any_verdict(verdicts)
+        case CommandCheck() | TestsCheck():
+            reports.append(await run_check(check, bench))
+        case FileContains() | FileEquals():
+            reports.append(await check_file(check, bench.given.head, bench.store))
+        case JsonSchemaCheck():
+            reports.append(check_answer(check.kind, check.json_schema, bench.given.answer))
+        case _:
+            assert_never(check)
+    return reports[-1].verdict
+
+
+def all_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """One failure is enough to fail; else one criterion that could not run leaves it open."""
+    if "failed" in verdicts:
+        return "failed"
+    return "errored" if "errored" in verdicts else "passed"
+
+
+def any_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """One success is enough to pass; else one criterion that could not run leaves it open."""
+    if "passed" in verdicts:
+        return "passed"
+    return "errored" if "errored" in verdicts else "failed"
+
+
+def _detail_bytes(contract: TaskContract) -> int:
+    """Room for each criterion's output, so that all of them together stay inline."""
+    return INLINE_OUTPUT_BYTES // max(1, _count(contract.verification))
+
+
+def _count(check: Verification) -> int:
+    if isinstance(check, AllOf | AnyOf):
+        return sum(_count(part) for part in check.checks)
+    return 1

@@ -1,0 +1,73 @@
+"""The activities around a run's files: prepare, verify, land, release."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from temporalio import activity
+
+from io_harness.workflows.payloads import (
+    LandInput,
+    LandOutcome,
+    Prepared,
+    PrepareInput,
+    Released,
+    ReleaseInput,
+    VerifyInput,
+)
+from io_harness.workflows.result import VerificationReport
+
+from .failure import told
+from .heartbeat import heartbeating
+from .landing import land
+from .prepare import prepare
+from .release import release
+from .run_reader import RunReader
+from .settings import Settings
+from .store import SnapshotStore
+from .tools.registry import ToolRegistry
+from .verification import verify
+
+
+class WorkspaceActivities:
+    """Each may be attempted again at any point and then gives the same result."""
+
+    def __init__(
+        self, settings: Settings, reader: RunReader, store: SnapshotStore, registry: ToolRegistry
+    ) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._store = store
+        self._registry = registry
+
+    @activity.defn(name="prepare")
+    async def prepare(self, given: PrepareInput) -> Prepared:
+        async with _alive():
+            contract = await self._reader.contract(given.run)
+            tools = self._registry.specs(contract)
+            return await prepare(
+                contract, given.run.key, self._settings, self._store, tools, activity.client()
+            )
+
+    @activity.defn(name="verify")
+    async def verify(self, given: VerifyInput) -> VerificationReport:
+        async with _alive():
+            contract = await self._reader.contract(given.run)
+            return await verify(contract, given, self._settings, self._store)
+
+    @activity.defn(name="land")
+    async def land(self, given: LandInput) -> LandOutcome:
+        async with _alive():
+            contract = await self._reader.contract(given.run)
+            return await land(contract, given, self._settings, self._store)
+
+    @activity.defn(name="release")
+    async def release(self, given: ReleaseInput) -> Released:
+        async with _alive():
+            return await release(given, self._settings, self._store)
+
+
+@asynccontextmanager
+async def _alive() -> AsyncIterator[None]:
+    async with heartbeating():
+        with told():
+            yield
