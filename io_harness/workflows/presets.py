@@ -102,7 +102,7 @@ HARMLESS = Layer(
                     "continue",
                     "shift",
                 ),
-                *("echo", "printf", "test", "[", "'[['", "export", "declare", "typeset", "local"),
+                *("echo", "printf", "test", "'['", "'[['", "export", "declare", "typeset", "local"),
                 *(
                     "readonly",
                     "unset",

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from io_harness.activities.gate import CommandLine
 from io_harness.workflows.messages import Observation
 
 from .base import Args, Tool
@@ -22,5 +23,7 @@ class RunCommand(Tool[RunCommandArgs]):
     effect = "write"
 
     async def run(self, args: RunCommandArgs, ctx: ToolContext) -> Observation:
-        ctx.require(Want("exec", args.command, args.command, "command"))
-        return await execute(command_plan(ctx, args.command, args.timeout_seconds), ctx)
+        plan = command_plan(ctx, args.command, args.timeout_seconds)
+        line = CommandLine(args.command, root=ctx.root, home=plan.env.get("HOME", "/"))
+        ctx.require(Want("exec", line, args.command, "command"))
+        return await execute(plan, ctx)

@@ -7,38 +7,12 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from io_harness.activities.gate import ApprovalNeeded, PreviewKind
+from io_harness.activities.gate import ApprovalNeeded, CommandLine, Gate, PreviewKind
 from io_harness.activities.outputs import RunOutputs
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.payloads import Act, ApprovalRequest
 
 from .beneath import Beneath
-
-
-class ToolGate(Protocol):
-    """The policy at the point of effect."""
-
-    def require(
-        self,
-        act: Act,
-        target: str,
-        *,
-        tool: str,
-        arguments: dict[str, JsonValue],
-        preview: str,
-        preview_kind: PreviewKind,
-    ) -> None:
-        """Return if the act may happen now.
-
-        Raises:
-            Refused: the policy denies it.
-            ApprovalNeeded: a human must be asked first.
-        """
-        ...
-
-    def readable(self, path: str) -> bool:
-        """Whether `path`, relative to the workspace, may be read. Never asks."""
-        ...
 
 
 class BlobStore(Protocol):
@@ -52,9 +26,12 @@ class Want:
     """An effect that a tool is about to have."""
 
     act: Act
-    target: str
+    target: str | CommandLine
+    """Resolved path, canonical host:port, or a command line."""
     preview: str
     preview_kind: PreviewKind
+    links: int = 1
+    """How many names the open file has."""
 
 
 class AsksNeeded(Exception):
@@ -78,7 +55,7 @@ class ToolContext:
     """The working copy."""
     files: Beneath
     """The only way to the copy's files."""
-    gate: ToolGate
+    gate: Gate
     outputs: RunOutputs
     contract: TaskContract
     blobs: BlobStore
@@ -106,15 +83,16 @@ class ToolContext:
                     arguments=self.arguments,
                     preview=want.preview,
                     preview_kind=want.preview_kind,
+                    links=want.links,
                 )
             except ApprovalNeeded as needed:
                 requests.append(needed.request)
         if requests:
             raise AsksNeeded(tuple(requests))
 
-    def check_read(self, path: str) -> None:
-        """`check` of reading a resolved path."""
-        self.check(Want("read", path, path, "text"))
+    def check_read(self, path: str, links: int = 1) -> None:
+        """`check` of reading a resolved path, or the open file there, which has `links` names."""
+        self.check(Want("read", path, path, "text", links=links))
 
     def require(self, *wants: Want) -> None:
         """`check`, and the call's effect begins. Call it right before the effect.

@@ -42,8 +42,8 @@ def load(place: Place, ctx: ToolContext, if_version: str | None = None) -> Loade
     """
     descriptor = place.open_read()
     with os.fdopen(descriptor, "rb") as file:
-        ctx.check_read(place.path)
         status = os.fstat(file.fileno())
+        ctx.check_read(place.path, status.st_nlink)
         if status.st_size > EDIT_BYTES:
             raise TooLarge(
                 f"{place.shown} has {status.st_size:,} bytes; files above {EDIT_BYTES:,} are not "

@@ -2,11 +2,13 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from io_harness.activities.gate import Refused
+from io_harness.activities.gate import Gate, Refused
 from io_harness.activities.tools import loading
 from io_harness.activities.tools.beneath import Beneath
 from io_harness.activities.tools.context import AsksNeeded
@@ -23,9 +25,11 @@ from io_harness.activities.tools.errors import (
     TooLarge,
     ToolError,
 )
+from io_harness.activities.tools.registry import ToolRegistry
+from io_harness.workflows.payloads import Grant, arguments_digest
 from io_harness.workflows.policy import Policy
 from io_harness.workflows.rules import Layer, Rule
-from tests.unit.tools.conftest import Call
+from tests.unit.tools.conftest import Call, make_context
 
 TWO = """\
 --- a/one
@@ -71,13 +75,22 @@ async def test_a_link_outside_is_refused(tool: str, root: Path, tmp_path: Path, 
     assert (root / "link").read_text() == "b\n"
 
 
-async def test_a_hard_link_to_an_outside_file_is_cut(
-    root: Path, tmp_path: Path, call: Call
+async def test_a_hard_link_to_an_outside_file_asks_and_is_cut(
+    root: Path, tmp_path: Path, data_dir: Path, call: Call
 ) -> None:
     outside = tmp_path / "outside"
     outside.write_text("a\n")
     os.link(outside, root / "f")
-    await call("edit_file", path="f", old="a", new="b")
+    arguments: dict[str, JsonValue] = {"path": "f", "old": "a", "new": "b"}
+    with pytest.raises(AsksNeeded, match="read f"):
+        await call("edit_file", **arguments)
+    assert outside.read_text() == "a\n"
+    granted = Gate(
+        Policy(preset="unattended"),
+        [Grant(of="arguments", digest=arguments_digest(arguments))],
+    )
+    context = replace(make_context(root, data_dir, "edit_file", arguments), gate=granted)
+    await ToolRegistry().get("edit_file").call(arguments, context)
     assert outside.read_text() == "a\n"
     assert (root / "f").read_text() == "b\n"
 
