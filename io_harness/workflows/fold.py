@@ -20,11 +20,13 @@ TRANSCRIPT_BYTES = 700_000
 1 MB."""
 
 
-def must_fold(state: RunState) -> bool:
+def fold_is_due(state: RunState) -> bool:
+    """Whether the transcript nears a limit and a fold would make it shorter."""
     window = state.contract.models[state.model].options.context_tokens
     counted = state.counted_tokens or state.prepared.prompt_tokens
     uncounted = state.transcript.bytes_from(state.counted_messages) // BYTES_PER_TOKEN
-    return counted + uncounted > window * FOLD_AT or state.transcript.bytes > TRANSCRIPT_BYTES
+    near = counted + uncounted > window * FOLD_AT or state.transcript.bytes > TRANSCRIPT_BYTES
+    return near and _cut(state) is not None
 
 
 async def fold(state: RunState) -> None:
@@ -34,9 +36,7 @@ async def fold(state: RunState) -> None:
         RunEnded: nothing is left to fold, or the summary itself doesn't fit.
     """
     messages = state.transcript.messages
-    window = state.contract.models[state.model].options.context_tokens
-    keep_bytes = min(int(window * KEEP) * BYTES_PER_TOKEN, TRANSCRIPT_BYTES // 2)
-    cut = cut_at(messages, keep_bytes)
+    cut = _cut(state)
     if cut is None:
         raise RunEnded(
             Outcome.ESCALATED,
@@ -59,6 +59,12 @@ async def fold(state: RunState) -> None:
     state.transcript = Transcript((messages[0], folded, *messages[cut:]))
     state.counted_tokens = 0
     state.counted_messages = 0
+
+
+def _cut(state: RunState) -> int | None:
+    window = state.contract.models[state.model].options.context_tokens
+    keep_bytes = min(int(window * KEEP) * BYTES_PER_TOKEN, TRANSCRIPT_BYTES // 2)
+    return cut_at(state.transcript.messages, keep_bytes)
 
 
 def cut_at(messages: tuple[Message, ...], keep_bytes: int) -> int | None:
