@@ -1,9 +1,9 @@
 """Pieces that the readers of all providers' streams share."""
 
-import json
 from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
+from pydantic_core import from_json
 
 from io_harness.workflows.messages import MalformedToolCall, ToolCall
 from io_harness.workflows.result import Usage
@@ -37,8 +37,8 @@ def tool_call(call_id: str, name: str, raw: str) -> ToolCall | MalformedToolCall
     if not raw.strip():
         return ToolCall(id=call_id, name=name, arguments={})
     try:
-        arguments: JsonValue = json.loads(raw, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        arguments: JsonValue = from_json(raw, allow_inf_nan=False)
+    except ValueError as error:
         return MalformedToolCall(
             id=call_id, name=name, raw=raw, error=f"the arguments are not valid JSON: {error}"
         )
@@ -50,10 +50,6 @@ def tool_call(call_id: str, name: str, raw: str) -> ToolCall | MalformedToolCall
             error=f"the arguments must be a JSON object, not {_kind(arguments)}",
         )
     return ToolCall(id=call_id, name=name, arguments=arguments)
-
-
-def _no_constant(name: str) -> JsonValue:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _kind(value: JsonValue) -> str:

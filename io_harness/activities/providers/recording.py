@@ -240,8 +240,12 @@ class _Dumper(yaml.SafeDumper):
     pass
 
 
+# Read back as something else unless they are escaped, which only double quotes can do.
+_ESCAPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+
+
 def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = '"' if _ESCAPED.search(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
