@@ -157,7 +157,7 @@ RULES = [
     refused("deny beats allow in capitals", Sent(get("http://BAD.sub.example./")), 403,
             "denied_by_rule", Sent(get("http://good.sub.example/"))),
     refused("deny covers every port", Sent(connect("bad.sub.example:9000"), rules="wide"), 403,
-            "denied_by_rule", Sent(connect("good.sub.example:9000"), rules="wide")),
+            "denied_by_rule", Sent(connect("good.sub.example:9000"), then=b"x", rules="wide", hang_up=True)),
     allowed("asked and approved", Sent(get("http://ask.example/")), b"hello from ask.example"),
     refused("asked and refused", Sent(get("http://ask.example/"), answer=False), 403, "ask_refused",
             Sent(get("http://ask.example/"))),
@@ -193,7 +193,7 @@ ADDRESSES = [
     ),
     *(
         refused(f"{host} by connect", Sent(connect(f"{host}:9000"), rules="wide"), 403,
-                "address_refused", Sent(connect("127.0.0.1:9000"), then=b"x", rules="open"))
+                "address_refused", Sent(connect("127.0.0.1:9000"), then=b"x", rules="open", hang_up=True))
         for host in (*_LOOPBACK[:8], "private.example", "mixed.example")
     ),
     *(
@@ -267,7 +267,7 @@ TUNNELS = [
     allowed("hello sent along with connect", Sent(connect("a.example:443") + HELLO), SERVER_HELLO),
     allowed("address without a name", Sent(connect("127.0.0.2:443"), then=real_hello(None), rules="wide"),
             SERVER_HELLO),
-    allowed("another port is not looked into", Sent(connect("a.example:9000"), then=b"ping", rules="wide"),
+    allowed("another port is not looked into", Sent(connect("a.example:9000"), then=b"ping", rules="wide", hang_up=True),
             b"ping", b"ping"),
     allowed("HTTP through a tunnel to port 80",
             Sent(connect("a.example:80"), then=get("/t", "Host: a.example")), b"hello from a.example",

@@ -48,3 +48,8 @@ RULES = {
     "wide": _rules("allow *:*", *_COMMON, opened=[f"{ALLOWED}/32"]),
     "open": _rules("allow *:*", opened=["127.0.0.0/8"]),
 }  # fmt: skip
+
+
+def allow(*patterns: str) -> Rules:
+    """Rules that allow the patterns, with the allowed server's address opened."""
+    return _rules(*(f"allow {pattern}" for pattern in patterns), opened=[f"{ALLOWED}/32"])
