@@ -26,6 +26,7 @@ from .sse import ServerEvent
 from .wire import Endpoint, Loose, Wire
 
 VERSION = "2023-06-01"
+"""The oldest one: every Claude and every server that speaks like Anthropic knows it."""
 
 _FINISH: Mapping[str, FinishReason] = {
     "end_turn": "stop",
