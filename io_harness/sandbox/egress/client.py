@@ -15,9 +15,13 @@ import httpcore
 import httpx
 
 from io_harness.sandbox.egress.audit import Via
-from io_harness.sandbox.egress.decision import Denied
+from io_harness.sandbox.egress.decision import Denied, Reason
+from io_harness.sandbox.egress.hosts import BadHost, Target, canonical_host
 from io_harness.sandbox.egress.resolver import Resolver
+from io_harness.sandbox.egress.rules import Effect
 from io_harness.sandbox.egress.session import Session
+
+_PORTS = {"http": 80, "https": 443}
 
 
 class EgressRefused(Exception):
@@ -91,6 +95,7 @@ class EgressTransport(httpx.AsyncHTTPTransport):
     ) -> None:
         pool = limits or httpx.Limits(max_connections=100, max_keepalive_connections=20)
         super().__init__(verify=verify, http2=http2)
+        self._session = session
         # httpx has no parameter for the backend; the pool that it made is replaced by its like.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=httpx.create_ssl_context(verify=verify, trust_env=False),
@@ -101,3 +106,23 @@ class EgressTransport(httpx.AsyncHTTPTransport):
             http2=http2,
             network_backend=PinnedBackend(session, resolver),
         )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request. A kept connection was decided on earlier; a deny since then counts.
+
+        Raises:
+            EgressRefused: the decision is no.
+        """
+        url = request.url
+        try:
+            target = Target(canonical_host(url.host), url.port or _PORTS[url.scheme])
+        except (BadHost, KeyError) as error:
+            denied = Denied(url.host[:253], url.port or 0, Reason.BAD_HOST, detail=str(error))
+        else:
+            effect, rule = self._session.rules.judge(target)
+            if effect is not Effect.DENY:
+                return await super().handle_async_request(request)
+            reason = Reason.DENIED_BY_RULE if rule else Reason.NO_RULE
+            denied = Denied(target.host, target.port, reason, rule)
+        self._session.audit.record(Via.CLIENT, denied)
+        raise EgressRefused(denied)
