@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -162,6 +163,8 @@ async def main() -> None:
         variables = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
         runner = Runner(scratch, dict.fromkeys(variables, str(pem)))
         for case in CASES:
+            if shutil.which(case.command[0]) is None:
+                continue
             print(json.dumps(await runner.run(case)), flush=True)
 
 
