@@ -17,14 +17,16 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 NS_GET_USERNS = 0xB701
-SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+SIOCGIFFLAGS, IFF_UP = 0x8913, 1
 MESSAGE_BYTES = 64 * 1024
+LOOPBACK_SECONDS = 5
 
 
 def main() -> None:
@@ -81,18 +83,24 @@ def _sockets(request: dict[str, Any], fds: list[int]) -> list[socket.socket]:
         stream = kind == "stream"
         made.append(socket.socket(family, socket.SOCK_STREAM if stream else socket.SOCK_DGRAM))
         if len(made) == 1:
-            _bring_loopback_up(made[0])
+            _await_loopback(made[0])
         made[-1].bind((host, port))
         if stream:
             made[-1].listen(128)
     return made
 
 
-def _bring_loopback_up(any_socket: socket.socket) -> None:
-    request = struct.pack("16sh", b"lo", 0)
-    answer = fcntl.ioctl(any_socket, SIOCGIFFLAGS, request + bytes(22))
-    flags = struct.unpack_from("16sh", answer)[1] | IFF_UP
-    fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags) + bytes(22))
+def _await_loopback(any_socket: socket.socket) -> None:
+    """Waits until bubblewrap has brought loopback up. It tells its child's pid before it does so,
+    and fails when someone else was quicker."""
+    deadline = time.monotonic() + LOOPBACK_SECONDS
+    while True:
+        answer = fcntl.ioctl(any_socket, SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0))
+        if struct.unpack_from("16sh", answer)[1] & IFF_UP:
+            return
+        if time.monotonic() > deadline:
+            raise OSError(f"loopback did not come up within {LOOPBACK_SECONDS} s")
+        time.sleep(0.0002)
 
 
 @contextlib.contextmanager
