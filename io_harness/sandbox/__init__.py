@@ -14,7 +14,6 @@ from .plan import (
     Plan,
     base_env,
     protected_in,
-    proxy_variables,
 )
 from .registry import backend_names, objection, probe, run
 from .result import Captured, Cause, Completed
@@ -43,6 +42,5 @@ __all__ = [
     "objection",
     "probe",
     "protected_in",
-    "proxy_variables",
     "run",
 ]

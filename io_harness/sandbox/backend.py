@@ -59,6 +59,10 @@ class Backend(Protocol):
         """Levels that its probe is expected to find where everything works."""
         ...
 
+    def identity(self) -> str:
+        """Changes when what it enforces here may change: the wrapper's path and time, for one."""
+        ...
+
     def objection(self, plan: Plan | None = None) -> str | None:
         """Why it can't run here, or can't carry out this plan; None when it can."""
         ...

@@ -37,7 +37,7 @@ BEST: Mapping[Property, Level] = {
     "output": "enforced",
     "disk": "partial",
     "kill_tree": "partial",
-    "env": "enforced",
+    "env": "partial",
 }
 
 
@@ -46,6 +46,9 @@ class Floor:
 
     name = "portable-floor"
     best = BEST
+
+    def identity(self) -> str:
+        return self.name
 
     def objection(self, plan: Plan | None = None) -> str | None:
         if plan is not None and plan.mode == "overlay":

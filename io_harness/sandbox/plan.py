@@ -76,21 +76,14 @@ class Door:
     kind: Literal["stream", "datagram"] = "stream"
 
 
-def proxy_variables(host: str, port: int) -> Mapping[str, str]:
-    """The conventional variables that send a program's HTTP through a proxy."""
-    url = f"http://{host}:{port}"
-    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-    proxies = dict.fromkeys((*names, *map(str.lower, names)), url)
-    return proxies | {"NO_PROXY": "", "no_proxy": "", "NODE_USE_ENV_PROXY": "1"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetProxy:
     """No network but the doors, of which the first is the proxy."""
 
     doors: tuple[Door, ...]
-    variables: Callable[[str, int], Mapping[str, str]] = proxy_variables
-    """Variables added to the plan's environment, from the address of the first door."""
+    variables: Callable[[int, bool], Mapping[str, str]]
+    """What is added to the plan's environment so that programs use the proxy: from the port of the
+    first door, and whether only the command can reach it."""
 
     def __post_init__(self) -> None:
         if not self.doors or self.doors[0].kind != "stream":

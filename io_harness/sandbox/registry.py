@@ -62,7 +62,7 @@ async def run(
     Raises `SandboxError` when no backend can carry out the plan with what it requires, before
     anything is started, and when the wrapper fails.
     """
-    chosen, isolation = await _choose(plan, backend)
+    chosen, isolation = await choose(plan, backend)
     return await supervise(plan, chosen, isolation, spill, on_output)
 
 
@@ -85,7 +85,7 @@ async def probe(backend: str | None = None) -> Isolation:
     raise SandboxError("no sandbox works here. " + "; ".join(reasons))
 
 
-async def _choose(plan: Plan, name: str | None) -> tuple[Backend, Isolation]:
+async def choose(plan: Plan, name: str | None) -> tuple[Backend, Isolation]:
     required = set(plan.require)
     if isinstance(plan.net, NetProxy) and "net_deny" in required:
         required.add("egress_allowlist")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import process_tree
-from .backend import Backend, Exit, Running
+from .backend import Backend, Exit, Running, Stdio
 from .errors import SandboxError
 from .isolation import Isolation
 from .plan import Plan
@@ -32,7 +32,8 @@ async def supervise(
     """Runs the plan in this backend, to the end of the whole tree."""
     begun = time.monotonic()
     with Streams(plan, spill, on_output) as streams:
-        running = await _start(backend, plan, streams)
+        running = await start(backend, plan, streams.stdio)
+        streams.close_far_ends()
         cause: Cause | None = None
         try:
             cause, ended = await _until_end(running, plan, streams)
@@ -42,14 +43,14 @@ async def supervise(
             raise SandboxError(f"{error}: {said}" if said else str(error)) from error
         finally:
             # A second cancellation must not leave the tree alive.
-            await asyncio.shield(_end(running))
+            await asyncio.shield(end(running))
         await streams.drain()
         return _completed(cause, ended, streams, isolation, time.monotonic() - begun)
 
 
-async def _start(backend: Backend, plan: Plan, streams: Streams) -> Running:
+async def start(backend: Backend, plan: Plan, stdio: Stdio) -> Running:
     """A start is short, and can't be taken back half-way: a cancellation waits for it."""
-    starting = asyncio.ensure_future(backend.start(plan, streams.stdio))
+    starting = asyncio.ensure_future(backend.start(plan, stdio))
     try:
         await asyncio.wait({starting})
     except asyncio.CancelledError:
@@ -57,13 +58,12 @@ async def _start(backend: Backend, plan: Plan, streams: Streams) -> Running:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait({starting})
         if not starting.cancelled() and starting.exception() is None:
-            await asyncio.shield(_end(starting.result()))
+            await asyncio.shield(end(starting.result()))
         raise
-    streams.close_far_ends()
     return starting.result()
 
 
-async def _end(running: Running) -> None:
+async def end(running: Running) -> None:
     running.kill()
     await running.close()
 
@@ -71,7 +71,7 @@ async def _end(running: Running) -> None:
 async def _until_end(running: Running, plan: Plan, streams: Streams) -> tuple[Cause | None, Exit]:
     """Waits for the main process, or for the first limit that the tree reaches."""
     waiting = asyncio.ensure_future(running.wait())
-    watching = asyncio.ensure_future(_first_breach(running, plan))
+    watching = asyncio.ensure_future(first_breach(running, plan))
     failing = asyncio.ensure_future(streams.failure())
     try:
         await asyncio.wait(
@@ -91,7 +91,7 @@ async def _until_end(running: Running, plan: Plan, streams: Streams) -> tuple[Ca
             task.cancel()
 
 
-async def _first_breach(running: Running, plan: Plan) -> Cause:
+async def first_breach(running: Running, plan: Plan) -> Cause:
     """Looks at the tree again and again; returns which limit it passed."""
     limits = plan.limits
     pause, longest = WATCH_SECONDS

@@ -21,9 +21,9 @@ from . import native, seccomp
 from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
 from .protect import protecting
-from .render import init_argv, render
-from .staging import RESERVED_UID, restaged, stage, staged_roots
-from .view import Bind, environment, etc_files, mounts
+from .render import init_argv, overlay_prefix, render
+from .staging import RESERVED_UID, Staged, restaged, stage, staged_roots
+from .view import environment, etc_files, mounts
 
 SYSTEM_BINARY = Path("/usr/bin/bwrap")
 """First choice: distributions tie their AppArmor profile to this path."""
@@ -82,13 +82,15 @@ class Bubblewrap:
     name = "linux-bubblewrap"
     best = BEST
 
+    def identity(self) -> str:
+        binary = find_binary()
+        return f"{binary} {binary.stat().st_mtime_ns}" if binary else ""
+
     def objection(self, plan: Plan | None = None) -> str | None:
         if find_binary() is None:
             return "bubblewrap is not installed (`apt install bubblewrap`, or `io-harness[bubblewrap]`)"
         if seccomp.architecture() is None:
             return "its seccomp filter is written for x86_64 and aarch64 only"
-        if plan is not None and plan.mode == "overlay":
-            return "it has no overlay mode yet"
         return None
 
     async def start(self, plan: Plan, stdio: Stdio) -> Running:
@@ -101,7 +103,7 @@ class Bubblewrap:
             etc = filtered_etc(etc_files(plan, "sandbox", who.uid, who.gid))
             view = list(mounts(plan, etc))
             view += held.enter_context(protecting(plan))
-            roots: tuple[Bind, ...] = ()
+            roots: tuple[Staged, ...] = ()
             if who.root:
                 roots = staged_roots(view)
                 view = [restaged(mount, roots) for mount in view]
@@ -125,6 +127,8 @@ class Bubblewrap:
             args_fd = wiring.memory_file(b"".join(word + b"\0" for word in options), "args")
             env = environment(plan)
             command = [str(binary), "--args", str(args_fd), "--", *init_argv(plan.argv, env)]
+            if plan.mode == "overlay" and not who.root:
+                command = overlay_prefix(plan.workspace, plan.limits.file_bytes) + command
             spawn = functools.partial(_spawn, command, env, stdio, wiring.passed, who.root, roots)
             doors = plan.net.doors if isinstance(plan.net, NetProxy) else ()
             launch = held.enter_context(contextlib.closing(Launch(wiring, plan.limits, doors)))
@@ -146,7 +150,7 @@ def _spawn(
     stdio: Stdio,
     passed: Sequence[int],
     root: bool,
-    roots: tuple[Bind, ...],
+    roots: tuple[Staged, ...],
 ) -> subprocess.Popen[bytes]:
     if root:
         stage(roots)

@@ -62,9 +62,33 @@ def _mount(mount: Mount, text_fd: Callable[[bytes], int]) -> list[str | Path]:
         case Special(at, kind):
             return [f"--{kind}", at]
         case Overlay(source, at, _):
-            return ["--overlay-src", source, "--tmp-overlay", at]
+            # Whoever starts bubblewrap has mounted the overlay there.
+            return ["--bind", source, at]
         case _:
             assert_never(mount)
+
+
+_OVERLAY_SCRIPT = """
+set -e
+mount -t tmpfs -o "size=$2,mode=755" tmpfs /sys
+mkdir /sys/upper /sys/work
+cd "$1"
+layers=lowerdir=.,upperdir=/sys/upper,workdir=/sys/work
+mount -t overlay -o "$layers,userxattr" overlay . 2>/dev/null || mount -t overlay -o "$layers" overlay .
+cd /
+shift 2
+exec "$@"
+"""
+
+
+def overlay_prefix(workspace: Path, size: int) -> list[str]:
+    """What an ordinary user puts before bubblewrap's command to have an overlay on the workspace.
+
+    It lies in a user and a mount namespace of their own, its writable layer in memory. /sys is a
+    directory that exists everywhere and that bubblewrap has no use for.
+    """
+    enter = ["/usr/bin/unshare", "--user", "--map-root-user", "--mount"]
+    return [*enter, "/bin/sh", "-c", _OVERLAY_SCRIPT, "sh", str(workspace), str(size)]
 
 
 def init_argv(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:

@@ -19,25 +19,31 @@ from .view import SYSTEM_ROOTS, Bind, Mount, Overlay
 
 RESERVED_UID = 60_600
 """In a range that no allocation scheme hands out (systemd's UIDS-GIDS: 60578-61183 is unused)."""
+Staged = Bind | Overlay
 STAGE = Path("/tmp")
 """Any directory that every host has: the stage covers it for the starting thread alone."""
 
 
-def staged_roots(mounts: Iterable[Mount]) -> tuple[Bind, ...]:
+def staged_roots(mounts: Iterable[Mount]) -> tuple[Staged, ...]:
     """What has to be staged: each source that is outside the system's roots and not inside another
     such source of the same ownership."""
     wanted = [
-        mount if isinstance(mount, Bind) else Bind(mount.source, mount.at, owned=True)
+        mount
         for mount in mounts
         if isinstance(mount, Bind | Overlay) and not _is_system(mount.source)
     ]
-    kept: dict[tuple[Path, bool], Bind] = {}
-    for bind in sorted(wanted, key=lambda bind: len(bind.source.parts)):
-        if not any(
-            bind.source.is_relative_to(root) and bind.owned == owned for root, owned in kept
+    kept: dict[tuple[Path, bool], Staged] = {}
+    for mount in sorted(wanted, key=lambda mount: len(mount.source.parts)):
+        owned = _is_owned(mount)
+        if isinstance(mount, Overlay) or not any(
+            mount.source.is_relative_to(root) and other == owned for root, other in kept
         ):
-            kept[bind.source, bind.owned] = bind
+            kept[mount.source, owned] = mount
     return tuple(kept.values())
+
+
+def _is_owned(mount: Staged) -> bool:
+    return isinstance(mount, Overlay) or mount.owned
 
 
 def _is_system(path: Path) -> bool:
@@ -46,19 +52,25 @@ def _is_system(path: Path) -> bool:
     )
 
 
-def restaged(mount: Mount, roots: tuple[Bind, ...]) -> Mount:
+def restaged(mount: Mount, roots: tuple[Staged, ...]) -> Mount:
     """The mount with its source on the stage, if it is staged."""
     if not isinstance(mount, Bind | Overlay):
         return mount
-    owned = mount.owned if isinstance(mount, Bind) else True
     for index, root in enumerate(roots):
-        if root.owned == owned and mount.source.is_relative_to(root.source):
+        if isinstance(mount, Overlay):
+            if root == mount:
+                return Bind(STAGE / str(index), mount.at, writable=True)
+        elif (
+            isinstance(root, Bind)
+            and root.owned == mount.owned
+            and mount.source.is_relative_to(root.source)
+        ):
             staged = STAGE / str(index) / mount.source.relative_to(root.source)
             return replace(mount, source=staged)
     return mount
 
 
-def stage(roots: tuple[Bind, ...]) -> None:
+def stage(roots: tuple[Staged, ...]) -> None:
     """Gives the calling thread a mount namespace in which the roots are on the stage."""
     native.unshare(native.CLONE_NEWNS | native.CLONE_FS)
     native.mount(None, "/", None, native.MS_REC | native.MS_SLAVE)
@@ -67,7 +79,7 @@ def stage(roots: tuple[Bind, ...]) -> None:
         fd = native.clone_mount(str(root.source))
         trees.append((fd, root.source.is_dir()))
         owner = root.source.stat().st_uid
-        if root.owned and owner != RESERVED_UID:
+        if _is_owned(root) and owner != RESERVED_UID:
             try:
                 native.map_owners(fd, owner_namespace(owner, RESERVED_UID))
             except OSError as error:
@@ -84,3 +96,18 @@ def stage(roots: tuple[Bind, ...]) -> None:
             place.touch()
         native.attach_mount(fd, str(place))
         os.close(fd)
+        root = roots[index]
+        if isinstance(root, Overlay):
+            _overlay(place, root.size)
+
+
+def _overlay(place: Path, size: int) -> None:
+    """Covers a staged directory with itself under a writable layer in memory."""
+    layer = place.with_suffix(".layer")
+    layer.mkdir()
+    native.mount("tmpfs", str(layer), "tmpfs", native.MS_NOSUID | native.MS_NODEV, f"size={size}")
+    for name in ("upper", "work"):
+        (layer / name).mkdir(mode=0o755)
+        os.chown(layer / name, RESERVED_UID, RESERVED_UID)
+    options = f"lowerdir={place},upperdir={layer}/upper,workdir={layer}/work"
+    native.mount("overlay", str(place), "overlay", native.MS_NOSUID | native.MS_NODEV, options)

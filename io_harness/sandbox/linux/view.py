@@ -159,8 +159,8 @@ def etc_files(plan: Plan, user: str, uid: int, gid: int) -> Mapping[str, str]:
         case NetHost():
             files |= {name: _content(Path("/etc", name)) for name in ("hosts", "resolv.conf")}
         case NetProxy(doors=doors):
-            resolvers = (door.host for door in doors if door.kind == "datagram")
-            files["resolv.conf"] = "".join(f"nameserver {host}\n" for host in resolvers)
+            servers = [f"nameserver {door.host}\n" for door in doors if door.kind == "datagram"]
+            files["resolv.conf"] = "".join((*servers, "options timeout:2 attempts:2\n"))
         case NetNone():
             pass
         case _:
@@ -186,5 +186,4 @@ def environment(plan: Plan) -> Mapping[str, str]:
     """The plan's variables, and those of its proxy."""
     if not isinstance(plan.net, NetProxy):
         return plan.env
-    door = plan.net.doors[0]
-    return {**plan.env, **plan.net.variables(door.host, door.port)}
+    return {**plan.env, **plan.net.variables(plan.net.doors[0].port, True)}
