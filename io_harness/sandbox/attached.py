@@ -141,12 +141,12 @@ class _Pipes:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_READ_AHEAD)
         reading, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), open(self._from_stdout, "rb", 0)
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(self._from_stdout, "rb", 0)
         )
         self._unconnected.remove(self._from_stdout)
         self._near.callback(reading.close)
         writing, protocol = await loop.connect_write_pipe(
-            asyncio.streams.FlowControlMixin, open(self._to_stdin, "wb", 0)
+            asyncio.streams.FlowControlMixin, os.fdopen(self._to_stdin, "wb", 0)
         )
         self._unconnected.remove(self._to_stdin)
         self._near.callback(writing.close)
