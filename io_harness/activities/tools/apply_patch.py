@@ -8,6 +8,7 @@ from io_harness.workflows.messages import Observation
 
 from .base import Args, Tool
 from .beneath import Place
+from .blocking import in_thread
 from .context import ToolContext, Want
 from .errors import AlreadyExists, IdenticalText, InvalidPatch, NoMatch
 from .hunks import FilePatch, added_text, apply_hunks
@@ -28,6 +29,9 @@ class ApplyPatch(Tool[ApplyPatchArgs]):
     effect = "write"
 
     async def run(self, args: ApplyPatchArgs, ctx: ToolContext) -> Observation:
+        return await in_thread(lambda: self._apply(args, ctx))
+
+    def _apply(self, args: ApplyPatchArgs, ctx: ToolContext) -> Observation:
         patches = parse_patch(args.patch)
         with ExitStack() as held:
             changes = _Planner(ctx, held).plan(patches)

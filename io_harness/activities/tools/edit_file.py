@@ -7,6 +7,7 @@ from pydantic import Field
 from io_harness.workflows.messages import Observation
 
 from .base import Args, Tool
+from .blocking import in_thread
 from .context import ToolContext
 from .errors import AmbiguousMatch, EmptyText, IdenticalText, NoMatch
 from .loading import encoded_new, load, version_of, write_wanted
@@ -35,6 +36,9 @@ class EditFile(Tool[EditFileArgs]):
     effect = "write"
 
     async def run(self, args: EditFileArgs, ctx: ToolContext) -> Observation:
+        return await in_thread(lambda: self._edit(args, ctx))
+
+    def _edit(self, args: EditFileArgs, ctx: ToolContext) -> Observation:
         with ctx.files.place(args.path) as place:
             loaded = load(place, ctx, args.if_version)
             file = decode(loaded.data, args.path)

@@ -1,10 +1,12 @@
-"""Finds files by name and lines by pattern, with ripgrep."""
+"""Finds files by name, and lines by pattern."""
 
-import asyncio
+import base64
 import json
-import shutil
-import sys
-from pathlib import Path
+import os
+import re
+import stat
+from collections import deque
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -12,90 +14,250 @@ from io_harness.workflows.messages import Observation
 
 from .base import Args, Tool
 from .context import ToolContext
-from .errors import InvalidPattern
+from .glob import glob_regex
+from .search_run import SearchEnd, SearchRequest, is_ignored, run_search
 
-_RG = (
-    "--no-config",
-    "--hidden",
-    "--no-require-git",
-    "--no-ignore-global",
-    "--sort",
-    "path",
-    "-g",
-    "!.git",
-)
-
-
-def ripgrep() -> str | None:
-    """The rg binary: the one that came with the package, else the system's."""
-    own = Path(sys.executable).with_name("rg")
-    return str(own) if own.exists() else shutil.which("rg")
+_CLIPPED = 240
+_BEFORE_MATCH = 80
+_SHOWN_BINARIES = 5
+_LINE_NUMBER = re.compile(rb'"line_number":(\d+)')
 
 
 class FindArgs(Args):
-    pattern: str
-    """Glob, such as *.py or src/**/*.ts."""
+    glob: str
+    """Such as *.py, test_*.{ts,tsx} or src/**/*.c."""
     path: str = "."
-    limit: int = Field(200, ge=1, le=2000)
+    ignored: bool = False
+    """Also files that .gitignore excludes."""
+    offset: int = Field(0, ge=0)
+    limit: int = Field(200, ge=1, le=1000)
 
 
 class Find(Tool[FindArgs]):
     name = "find"
-    description = "Find files by glob. Hidden files are searched, ignored ones not."
+    description = "Find files by glob, hidden ones too."
     Args = FindArgs
     effect = "read"
 
     async def run(self, args: FindArgs, ctx: ToolContext) -> Observation:
-        with ctx.files.directory(args.path) as (_, path):
-            out = await _rg(ctx, "--files", "-g", args.pattern, "--", path)
-        names = [n.removeprefix("./") for n in out.splitlines()]
-        shown = [n for n in names if ctx.gate.readable(n)]
-        text = "\n".join(shown[: args.limit])
-        return ctx.outputs.observe(
-            f"{text}\n[{len(shown)} files; {len(names) - len(shown)} withheld]"
-        )
+        request, note = _request(args.path, args.glob, args.ignored, ctx)
+        chosen = _Chosen(args.glob, request.path, ctx)
+        page: list[str] = []
+        total = 0
+
+        def take(record: bytes) -> None:
+            nonlocal total
+            path = os.fsdecode(record[2:])
+            if not chosen(path):
+                return
+            if args.offset <= total < args.offset + args.limit:
+                page.append(_shown(path))
+            total += 1
+
+        end = await run_search(request, ctx.root, ctx.files, take)
+        notes = [_total(total, "file", end), *_paging(args.offset, len(page), total)]
+        return _observe(ctx, page, [*notes, *_gaps(end), *chosen.notes(), *note])
 
 
 class GrepArgs(Args):
     pattern: str
+    """Regular expression, matched line by line."""
     path: str = "."
+    glob: str | None = None
+    """Only files whose name or path matches, such as *.py."""
+    literal: bool = False
+    """Take `pattern` as plain text."""
+    ignore_case: bool = False
+    context: int = Field(0, ge=0, le=10)
+    """Lines to show around each match."""
+    ignored: bool = False
+    offset: int = Field(0, ge=0)
     limit: int = Field(100, ge=1, le=1000)
 
 
 class Grep(Tool[GrepArgs]):
     name = "grep"
-    description = "Search file contents by regular expression."
+    description = "Search the contents of files, hidden ones too."
     Args = GrepArgs
     effect = "read"
 
     async def run(self, args: GrepArgs, ctx: ToolContext) -> Observation:
-        with ctx.files.place(args.path) as place:
-            place.existing()
-            out = await _rg(ctx, "--json", "-e", args.pattern, "--", place.path)
-        hits = []
-        for line in out.splitlines():
-            event = json.loads(line)
-            if event["type"] == "match" and "text" in event["data"]["path"]:
-                data = event["data"]
-                name = data["path"]["text"].removeprefix("./")
-                if ctx.gate.readable(name):
-                    hits.append(
-                        f"{name}:{data['line_number']}: {data['lines'].get('text', '').rstrip()}"
-                    )
-        return ctx.outputs.observe(
-            "\n".join(hits[: args.limit]) + f"\n[{len(hits)} matching lines]"
+        request, note = _request(args.path, args.glob, args.ignored, ctx)
+        request = replace(
+            request,
+            pattern=args.pattern,
+            literal=args.literal,
+            ignore_case=args.ignore_case,
+            context=args.context,
         )
+        matches = _Matches(args, _Chosen(args.glob, request.path, ctx))
+        end = await run_search(request, ctx.root, ctx.files, matches.take)
+        return _observe(ctx, matches.page, [*matches.notes(end), *note])
 
 
-async def _rg(ctx: ToolContext, *argv: str) -> str:
-    program = ripgrep()
-    if program is None:
-        raise InvalidPattern("ripgrep is not installed")
-    process = await asyncio.create_subprocess_exec(
-        program, *_RG, *argv, cwd=ctx.root, stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, err = await process.communicate()
-    if process.returncode == 2:
-        raise InvalidPattern(err.decode(errors="replace").strip())
-    return out.decode(errors="replace")
+def _request(
+    path: str, glob: str | None, ignored: bool, ctx: ToolContext
+) -> tuple[SearchRequest, list[str]]:
+    with ctx.files.place(path) as place:
+        is_file = stat.S_ISREG(place.existing().st_mode)
+        resolved = place.path
+    ctx.check_read(resolved)
+    named = resolved != "." and not is_file and not ignored and is_ignored(resolved, ctx.files)
+    name = (glob or "").rpartition("/")[2]
+    filtered = name and name.strip("*")
+    request = SearchRequest(
+        path=resolved,
+        ignored=ignored,
+        forced=is_file or named,
+        name_glob=name if filtered else None,
+        name_regex=glob_regex(name).pattern if filtered else None,
+    )
+    return request, [
+        f"{path} is ignored by .gitignore, and searched as it was named"
+    ] if named else []
+
+
+class _Chosen:
+    """Which of the paths that a search meets are meant, and may be shown."""
+
+    def __init__(self, glob: str | None, path: str, ctx: ToolContext) -> None:
+        self._regex = None if glob is None else glob_regex(glob)
+        self._prefix = "" if path == "." else f"{path}/"
+        self._gate = ctx.gate
+        self._withheld = 0
+
+    def __call__(self, path: str) -> bool:
+        if self._prefix and not f"{path}/".startswith(self._prefix):
+            return False
+        relative = path.removeprefix(self._prefix)
+        if self._regex and not (self._regex.match(relative) or self._regex.match(path)):
+            return False
+        if self._gate.readable(path):
+            return True
+        self._withheld += 1
+        return False
+
+    def notes(self) -> list[str]:
+        return [f"{self._withheld} files withheld by the policy"] if self._withheld else []
+
+
+class _Matches:
+    """Takes the events of a search file by file, and keeps one page of matching lines."""
+
+    def __init__(self, args: GrepArgs, chosen: _Chosen) -> None:
+        self._page = range(args.offset, args.offset + args.limit)
+        self._context = args.context
+        self._chosen = chosen
+        self._file: str | None = None
+        """Whose events these are; None while they are passed over."""
+        self._lines: list[str] = []
+        self._in_file = 0
+        self._before: deque[bytes] = deque(maxlen=args.context)
+        self._after = 0
+        self._total = self._shown = self._files = 0
+        self._binaries: list[str] = []
+        self.page: list[str] = []
+
+    def take(self, record: bytes) -> None:
+        if record.startswith(b'{"type":"match"'):
+            if self._file is not None:
+                self._match(record)
+        elif record.startswith(b'{"type":"context"'):
+            if self._file is not None:
+                self._around(record)
+        elif record.startswith(b'{"type":"begin"'):
+            path = os.fsdecode(_bytes_of(json.loads(record)["data"]["path"])).removeprefix("./")
+            self._file = path if self._chosen(path) else None
+        elif record.startswith(b'{"type":"end"'):
+            self._close(binary=json.loads(record)["data"]["binary_offset"] is not None)
+
+    def _match(self, record: bytes) -> None:
+        number = self._total + self._in_file
+        self._in_file += 1
+        if number in self._page:
+            self._lines += [_line(earlier, "-") for earlier in self._before]
+            self._lines.append(_line(record, ":"))
+        self._before.clear()
+        self._after = self._context if number in self._page else 0
+
+    def _around(self, record: bytes) -> None:
+        if self._after:
+            self._lines.append(_line(record, "-"))
+            self._after -= 1
+        else:
+            self._before.append(record)
+
+    def _close(self, *, binary: bool) -> None:
+        if self._file is not None and binary:
+            self._binaries.append(_shown(self._file))
+        elif self._file is not None:
+            self._files += 1
+            first = max(self._total, self._page.start)
+            self._total += self._in_file
+            self._shown += max(min(self._total, self._page.stop) - first, 0)
+            self.page += [_shown(self._file), *self._lines] if self._lines else []
+        self._file, self._lines, self._in_file, self._after = None, [], 0, 0
+        self._before.clear()
+
+    def notes(self, end: SearchEnd) -> list[str]:
+        """What there is besides the page. Call it when the search has ended."""
+        self._close(binary=False)  # a search that was stopped leaves its last file open
+        notes = [f"{_total(self._total, 'matching line', end)} in {self._files:,} files"]
+        notes += _paging(self._page.start, self._shown, self._total)
+        if self._binaries:
+            names = ", ".join(self._binaries[:_SHOWN_BINARIES])
+            more = ", ..." if len(self._binaries) > _SHOWN_BINARIES else ""
+            notes.append(f"{len(self._binaries)} binary files match, not shown: {names}{more}")
+        return [*notes, *_gaps(end), *self._chosen.notes()]
+
+
+def _total(count: int, what: str, end: SearchEnd) -> str:
+    least = "" if end.stopped is None else "at least "
+    return f"{least}{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _gaps(end: SearchEnd) -> list[str]:
+    """Why an answer may not be all there is."""
+    gaps = ["some files could not be read"] if end.unreadable else []
+    if end.stopped is not None:
+        gaps.append(f"stopped at the limit of {end.stopped}: search a smaller folder")
+    return gaps
+
+
+def _paging(offset: int, shown: int, total: int) -> list[str]:
+    if shown == total:
+        return []
+    if offset + shown >= total:
+        return [f"shown from {offset}"]
+    return [f"shown from {offset}; next offset {offset + shown}"]
+
+
+def _observe(ctx: ToolContext, page: list[str], notes: list[str]) -> Observation:
+    return ctx.outputs.observe("\n".join([*page, f"[{'; '.join(notes)}]"]))
+
+
+def _line(record: bytes, mark: str) -> str:
+    """`number: text`, clipped around the match."""
+    try:
+        data = json.loads(record)["data"]
+    except ValueError:  # cut by the splitter
+        number = _LINE_NUMBER.search(record)
+        shown = number[1].decode() if number else "?"
+        return f"{shown}{mark} [a line of more than 256 KiB]"
+    raw = _bytes_of(data["lines"]).removesuffix(b"\n").removesuffix(b"\r")
+    submatches = data.get("submatches") or [{"start": 0}]
+    before = raw[: submatches[0]["start"]].decode("utf-8", "backslashreplace")
+    text = raw.decode("utf-8", "backslashreplace")
+    begin = max(len(before) - _BEFORE_MATCH, 0) if len(text) > _CLIPPED else 0
+    clipped = text[begin : begin + _CLIPPED]
+    head = "..." if begin else ""
+    tail = "..." if begin + _CLIPPED < len(text) else ""
+    return f"{data['line_number']}{mark} {head}{clipped}{tail}"
+
+
+def _bytes_of(data: dict[str, str]) -> bytes:
+    return data["text"].encode() if "text" in data else base64.b64decode(data["bytes"])
+
+
+def _shown(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -3,6 +3,7 @@
 from io_harness.workflows.messages import Observation
 
 from .base import Args, Tool
+from .blocking import in_thread
 from .context import ToolContext
 from .errors import IdenticalText, NotFound, TooLarge
 from .loading import EDIT_BYTES, encoded_new, load, version_of, write_wanted
@@ -23,6 +24,9 @@ class WriteFile(Tool[WriteFileArgs]):
     effect = "write"
 
     async def run(self, args: WriteFileArgs, ctx: ToolContext) -> Observation:
+        return await in_thread(lambda: self._write(args, ctx))
+
+    def _write(self, args: WriteFileArgs, ctx: ToolContext) -> Observation:
         with ctx.files.place(args.path) as place:
             if place.stat() is None:
                 if args.if_version is not None:

@@ -13,8 +13,8 @@ async def test_each_tool_does_its_job(root: Path, call: Call) -> None:
     await call("edit_file", path="src/a.py", old="x = 1", new="x = 2")
     assert (root / "src/a.py").read_bytes() == b"x = 2\n"
     assert "src" in (await call("list_files")).text
-    assert "src/a.py" in (await call("find", pattern="*.py")).text
-    assert "src/a.py:1: x = 2" in (await call("grep", pattern="x = [0-9]")).text
+    assert "src/a.py" in (await call("find", glob="*.py")).text
+    assert "src/a.py\n1: x = 2" in (await call("grep", pattern="x = [0-9]")).text
     done = await call("run_command", command="echo hello; exit 3")
     assert "exit 3" in done.text
     assert "hello" in done.text
