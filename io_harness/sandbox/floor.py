@@ -11,11 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from . import process_tree
 from .backend import Exit, Running, Stdio
 from .child import Child
+from .doors import LoopbackDoor
 from .errors import SandboxError
 from .isolation import Level, Property
 from .plan import Limits, Plan
@@ -63,12 +64,15 @@ class Floor:
             os.write(stdio.stderr, f"{error}\n".encode())
             return _NotFound()
 
+        door = LoopbackDoor.of(plan)
+        env = {**plan.env, **(door.variables if door else {})}
+
         def spawn() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
                 plan.argv,
                 executable=program,
                 cwd=plan.cwd,
-                env=dict(plan.env),
+                env=env,
                 stdin=stdio.stdin,
                 stdout=stdio.stdout,
                 stderr=stdio.stderr,
@@ -77,12 +81,20 @@ class Floor:
             )
 
         try:
-            child = await Child.start(spawn, "sandbox-floor")
+            child = await self._spawn(plan, spawn)
+        except BaseException:
+            if door:
+                await door.close()
+            raise
+        return _FloorRun(child, mark, door)
+
+    async def _spawn(self, plan: Plan, spawn: Callable[[], subprocess.Popen[bytes]]) -> Child:
+        try:
+            return await Child.start(spawn, "sandbox-floor")
         except (OSError, subprocess.SubprocessError) as error:
             raise SandboxError(
                 f"portable-floor could not start {plan.argv[0]!r}: {error}"
             ) from error
-        return _FloorRun(child, mark)
 
 
 def find_program(plan: Plan) -> str:
@@ -149,9 +161,10 @@ class _NotFound(Running):
 
 
 class _FloorRun(Running):
-    def __init__(self, child: Child, mark: int) -> None:
+    def __init__(self, child: Child, mark: int, door: LoopbackDoor | None) -> None:
         self._child = child
         self._mark = mark
+        self._door = door
         self._linux = process_tree.available()
 
     async def wait(self) -> Exit:
@@ -191,6 +204,8 @@ class _FloorRun(Running):
         self.kill()
         if not self._child.ended:
             await self._child.wait()
+        if self._door:
+            await self._door.close()
 
 
 def _kill_group(leader: int) -> None:

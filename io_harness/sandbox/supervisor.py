@@ -64,7 +64,7 @@ async def start(backend: Backend, plan: Plan, stdio: Stdio) -> Running:
 
 
 async def end(running: Running) -> None:
-    running.kill()
+    """Ends what is left of the tree."""
     await running.close()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from .. import process_tree
 from ..backend import Exit, Running
 from ..child import Child, Popen
+from ..doors import serve
 from ..errors import SandboxError
 from ..plan import Door, Limits
 from .brokerage import open_doors
@@ -125,7 +126,7 @@ class BubblewrapRun(Running):
         self._launch = launch
         self._held = held
         self._serving = [
-            asyncio.create_task(_serve(door, each))
+            asyncio.create_task(serve(door, each))
             for door, each in zip(doors, launch.sockets, strict=False)
         ]
 
@@ -162,11 +163,6 @@ class BubblewrapRun(Running):
             await asyncio.gather(*self._serving, return_exceptions=True)
         finally:
             self._held.close()
-
-
-async def _serve(door: Door, listener: socket.socket) -> None:
-    with listener:
-        await door.serve(listener)
 
 
 def set_limits(pid: int, limits: Limits) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..plan import Plan
-from .view import Bind
+from .view import Bind, is_inside
 
 _covers: Counter[Path] = Counter()
 """Covers in use by commands of this process: two may run in one workspace."""
@@ -23,9 +23,9 @@ _covers_lock = threading.Lock()
 def protecting(plan: Plan) -> Iterator[tuple[Bind, ...]]:
     """Yields the mounts; on leaving, the covers of absent paths are gone from the host again.
 
-    A path that is absent is covered by an empty directory, which nothing executes and git doesn't
-    see. Every directory on the way down becomes a mount point, which can't be renamed. A symbolic
-    link can't be covered: it is put back when it was changed.
+    A path that is absent is covered by an empty file that can't be written. Every directory on the
+    way down becomes a mount point, which can't be renamed. A symbolic link can't be covered: it is
+    put back when it was changed.
     """
     with contextlib.ExitStack() as stack:
         found: dict[Path, Bind] = {}
@@ -43,7 +43,7 @@ def _writable_root(plan: Plan, path: Path) -> Path | None:
     roots = list(plan.writable_roots)
     if plan.mode in ("workspace_write", "full"):
         roots.append(plan.workspace)
-    holding = [root for root in roots if path.is_relative_to(root) and path != root]
+    holding = [root for root in roots if is_inside(path, root) and path != root]
     return max(holding, key=lambda root: len(root.parts), default=None)
 
 
@@ -78,11 +78,13 @@ def _mode(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _cover(path: Path) -> Iterator[None]:
+    """An empty file: on common file systems a hundred times cheaper to make than a directory."""
     parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         with _covers_lock:
             if not _covers[path]:
-                os.mkdir(path.name, 0o755, dir_fd=parent)
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                os.close(os.open(path.name, flags, 0o444, dir_fd=parent))
             _covers[path] += 1
         try:
             yield
@@ -91,7 +93,7 @@ def _cover(path: Path) -> Iterator[None]:
                 _covers[path] -= 1
                 if not _covers[path]:
                     del _covers[path]
-                    os.rmdir(path.name, dir_fd=parent)
+                    os.unlink(path.name, dir_fd=parent)
     finally:
         os.close(parent)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import SandboxError
 from . import native
 from .brokerage import owner_namespace
-from .view import SYSTEM_ROOTS, Bind, Mount, Overlay
+from .view import SYSTEM_ROOTS, Bind, Mount, Overlay, is_inside
 
 RESERVED_UID = 60_600
 """In a range that no allocation scheme hands out (systemd's UIDS-GIDS: 60578-61183 is unused)."""
@@ -36,7 +36,7 @@ def staged_roots(mounts: Iterable[Mount]) -> tuple[Staged, ...]:
     for mount in sorted(wanted, key=lambda mount: len(mount.source.parts)):
         owned = _is_owned(mount)
         if isinstance(mount, Overlay) or not any(
-            mount.source.is_relative_to(root) and other == owned for root, other in kept
+            is_inside(mount.source, root) and other == owned for root, other in kept
         ):
             kept[mount.source, owned] = mount
     return tuple(kept.values())
@@ -46,10 +46,11 @@ def _is_owned(mount: Staged) -> bool:
     return isinstance(mount, Overlay) or mount.owned
 
 
+_SYSTEM = tuple(map(Path, (*SYSTEM_ROOTS, "/etc", "/bin", "/sbin", "/lib", "/lib64")))
+
+
 def _is_system(path: Path) -> bool:
-    return path == Path("/") or any(
-        path.is_relative_to(root) for root in (*SYSTEM_ROOTS, "/etc", "/bin", "/sbin", "/lib")
-    )
+    return str(path) == "/" or any(is_inside(path, root) for root in _SYSTEM)
 
 
 def restaged(mount: Mount, roots: tuple[Staged, ...]) -> Mount:
@@ -63,7 +64,7 @@ def restaged(mount: Mount, roots: tuple[Staged, ...]) -> Mount:
         elif (
             isinstance(root, Bind)
             and root.owned == mount.owned
-            and mount.source.is_relative_to(root.source)
+            and is_inside(mount.source, root.source)
         ):
             staged = STAGE / str(index) / mount.source.relative_to(root.source)
             return replace(mount, source=staged)

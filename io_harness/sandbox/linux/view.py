@@ -3,6 +3,7 @@ has a mount namespace."""
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -76,6 +77,12 @@ MERGED_ROOTS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _HIDDEN_SIZE = 4096
 
 
+def is_inside(path: Path, root: Path) -> bool:
+    """Whether the path is the root or below it; on text, since this is asked often."""
+    outer = str(root)
+    return str(path) == outer or str(path).startswith(outer if outer == "/" else outer + "/")
+
+
 def mounts(plan: Plan, etc: Path) -> tuple[Mount, ...]:
     """The mounts of a plan, with `etc` as its /etc, in the order in which they are made: outer
     before inner, and at one place the plan's own word last.
@@ -87,7 +94,7 @@ def mounts(plan: Plan, etc: Path) -> tuple[Mount, ...]:
     if plan.mode == "full":
         found.append(Bind(Path("/"), Path("/"), writable=True))
     else:
-        found += _system(plan)
+        found += _system()
         found.append(Bind(etc, Path("/etc")))
         found += _private(plan)
         found += (Bind(root, root) for root in tool_roots(plan.env))
@@ -133,7 +140,12 @@ def _hidden(path: Path) -> Mount:
     return Text(path, b"")
 
 
-def _system(plan: Plan) -> Iterator[Mount]:
+@functools.cache
+def _system() -> tuple[Mount, ...]:
+    return tuple(_system_roots())
+
+
+def _system_roots() -> Iterator[Mount]:
     for name in SYSTEM_ROOTS:
         root = Path(name)
         if root.is_dir() and any(root.iterdir()):
