@@ -43,7 +43,8 @@ async def ask(
                 f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
             ) from None
     finally:
-        state.end_wait()
-        state.activity = "waiting" if state.waits else before
-        publish(state)
+        if workflow.in_workflow():  # it isn't when a worker drops from memory a run that waits
+            state.end_wait()
+            state.activity = "waiting" if state.waits else before
+            publish(state)
     return tuple(state.book.close(request_id) for request_id in ids)
