@@ -9,9 +9,11 @@ import ssl
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 from threading import Thread
 
@@ -67,15 +69,20 @@ def make_site(folder: Path) -> None:
         subprocess.run([*git, *command], check=True)
 
 
-def start_servers(folder: Path, context: ssl.SSLContext) -> None:
-    for address in (ALLOWED, FORBIDDEN):
-        for port in (80, 443):
-            server = ThreadingHTTPServer((address, port), partial(Site, directory=str(folder)))
-            if port == 443:
-                server.socket = context.wrap_socket(
-                    server.socket, server_side=True, do_handshake_on_connect=False
-                )
-            Thread(target=server.serve_forever, daemon=True).start()
+def start_servers(
+    folder: Path, context: ssl.SSLContext, addresses: Sequence[str]
+) -> list[ThreadingHTTPServer]:
+    """HTTP on port 80 and HTTPS on 443 of each address."""
+    servers = []
+    for address, port in product(addresses, (80, 443)):
+        server = ThreadingHTTPServer((address, port), partial(Site, directory=str(folder)))
+        if port == 443:
+            server.socket = context.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+    return servers
 
 
 class Runner:
@@ -159,7 +166,7 @@ async def main() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("a.example", "b.example", "*.sub.example").configure_cert(context)
         make_site(scratch / "site")
-        start_servers(scratch / "site", context)
+        start_servers(scratch / "site", context, (ALLOWED, FORBIDDEN))
         variables = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO")
         runner = Runner(scratch, dict.fromkeys(variables, str(pem)))
         for case in CASES:
