@@ -6,6 +6,7 @@ assert len(fake.requests) == 2
 """
 
 import asyncio
+import contextlib
 import json
 import socket
 import struct
@@ -83,7 +84,7 @@ class FakeProvider:
         received = await _receive(reader)
         if received is None:
             return
-        connection = _Connection(writer)
+        connection = _Connection(reader, writer)
         if received.path.endswith("/models"):
             body = json.dumps({"object": "list", "data": list(self._models)}).encode()
             await connection.respond(200, body, {"content-type": "application/json"})
@@ -103,7 +104,6 @@ class FakeProvider:
             case Hang():
                 connection.reset()
             case Say():
-                await asyncio.sleep(answer.delay)
                 await _stream(connection, received.path, answer)
 
 
@@ -113,7 +113,7 @@ async def _stream(connection: "_Connection", path: str, say: Say) -> None:
         at_cut = say.cut is not None and position == say.cut.after
         if at_cut and await _cut(connection, path, say.cut):
             return
-        await connection.write(encode(event), say.write_bytes)
+        await connection.write(encode(event), say.write_bytes, say.pause)
     await connection.end_stream()
 
 
@@ -126,14 +126,14 @@ async def _cut(connection: "_Connection", path: str, cut: Cut | None) -> bool:
         case "reset":
             connection.reset()
         case "stall":
-            await asyncio.sleep(cut.seconds)
-            await connection.write(b": still here\n\n", 4096)
+            await connection.silence(cut.seconds)
+            await connection.write(b": still here\n\n")
             return False
         case "error":
-            await connection.write(encode(error_event(path, cut.error)), 4096)
+            await connection.write(encode(error_event(path, cut.error)))
             await connection.end_stream()
         case "garbage":
-            await connection.write(b"data: {not json\n\n", 4096)
+            await connection.write(b"data: {not json\n\n")
             return False
     return True
 
@@ -170,7 +170,8 @@ async def _receive(reader: asyncio.StreamReader) -> Received | None:
 class _Connection:
     """Writes one response, byte by byte where asked."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
         self._writer = writer
         transport_socket = writer.get_extra_info("socket")
         transport_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -192,11 +193,20 @@ class _Connection:
         self._writer.write(_head(200, lines))
         await self._writer.drain()
 
-    async def write(self, data: bytes, size: int) -> None:
+    async def write(self, data: bytes, size: int = 4096, pause: float = 0.0) -> None:
         for start in range(0, len(data), size):
             piece = data[start : start + size]
             self._writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
             await self._writer.drain()
+            if pause:
+                await asyncio.sleep(pause)
+
+    async def silence(self, seconds: float) -> None:
+        """Raises ConnectionResetError as soon as the client goes away."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._reader.read()
+                raise ConnectionResetError("the client went away")
 
     async def end_stream(self) -> None:
         self._writer.write(b"0\r\n\r\n")

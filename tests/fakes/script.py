@@ -53,8 +53,8 @@ class Say:
     cut: Cut | None = None
     write_bytes: int = 4096
     """Bytes per write: 1 splits every code point and every CRLF."""
-    delay: float = 0.0
-    """Seconds before the first byte."""
+    pause: float = 0.0
+    """Seconds between writes."""
 
     @property
     def finish_reason(self) -> FinishReason:
