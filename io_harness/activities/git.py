@@ -31,6 +31,9 @@ _OPTIONS = (
     "core.quotePath=false",
     "core.symlinks=true",
     "core.fileMode=true",
+    # Names like git~1 or a\\b, which other systems can't have, are ordinary ones here.
+    "core.protectNTFS=false",
+    "core.protectHFS=false",
     "core.looseCompression=1",
     "core.logAllRefUpdates=false",
     "gc.auto=0",

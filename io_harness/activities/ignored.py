@@ -13,6 +13,7 @@ from io_harness.workflows.contract import DirectorySource
 from .failure import failure
 from .git import Git
 from .relocate import relocate
+from .source import left_behind
 from .trees import copy_beneath, is_within, size_of
 
 _MIB = 1024 * 1024
@@ -44,10 +45,10 @@ async def bring_ignored(
         return
     git = replace(scratch, work_tree=directory)
     await git.run("read-tree", tree)
-    excluded = {os.fsencode(name) for name in source.exclude}
-    names = [name for name in await list_ignored(git) if not is_within(name, excluded)]
+    leave = left_behind(source, directory, git.git_dir.parent)
+    names = [name for name in await list_ignored(git) if not is_within(name, leave)]
     try:
-        await in_thread(lambda stop: _copy(source, directory, names, excluded, target, stop))
+        await in_thread(lambda stop: _copy(source, directory, names, leave, target, stop))
     except PermissionError as error:
         raise failure(
             "SourceUnreadable",
@@ -60,16 +61,16 @@ def _copy(
     source: DirectorySource,
     directory: Path,
     names: list[bytes],
-    excluded: set[bytes],
+    leave: set[bytes],
     target: Path,
     stop: threading.Event,
 ) -> None:
     origin, to = os.fsencode(directory), os.fsencode(target)
-    leave = {os.path.join(origin, name) for name in excluded}
-    sizes = {name: size_of(os.path.join(origin, name), leave, stop) for name in names}
+    left = {os.path.join(origin, name) for name in leave}
+    sizes = {name: size_of(os.path.join(origin, name), left, stop) for name in names}
     _check_limit(source, sizes)
     for name in names:
-        copy_beneath(origin, to, name, leave, stop)
+        copy_beneath(origin, to, name, left, stop)
     relocate(to, names, origin, stop)
 
 

@@ -106,13 +106,14 @@ async def _import_directory(
     directory = directory_of(source)
     repository = await repository_of(directory)
     excludes = _excludes(source, directory, repository, store.path.parent)
-    return await snapshot_directory(directory, repository, source.exclude, excludes, scratch)
+    leave = left_behind(source, directory, store.path.parent)
+    return await snapshot_directory(directory, repository, leave, excludes, scratch)
 
 
 async def snapshot_directory(
     directory: Path,
     repository: Repository | None,
-    exclude: tuple[str, ...],
+    leave: set[bytes],
     excludes: bytes,
     scratch: Git,
 ) -> Imported:
@@ -128,9 +129,9 @@ async def snapshot_directory(
     packing = replace(git, options=("core.bigFileThreshold=1",))
     try:
         if repository is not None:
-            await _stage_tracked_though_ignored(directory, repository, exclude, packing)
+            await _stage_tracked_though_ignored(directory, repository, leave, packing)
         await stage_all(packing, repair=False)
-        await drop_within(git, [os.fsencode(name) for name in exclude])
+        await drop_within(git, leave)
     except GitError as error:
         if error.disk_full:
             raise
@@ -145,18 +146,17 @@ async def snapshot_directory(
 
 
 async def _stage_tracked_though_ignored(
-    directory: Path, repository: Repository, exclude: tuple[str, ...], git: Git
+    directory: Path, repository: Repository, leave: set[bytes], git: Git
 ) -> None:
     assert git.excludes is not None
     listed = await replace(repository.git, excludes=git.excludes).out(
         "-C", directory, "ls-files", "--cached", "--ignored", "--exclude-standard", "-z", "--", "."
     )
-    excluded = {os.fsencode(name) for name in exclude}
     root = os.fsencode(directory)
     names = [
         name
         for name in listed.split(b"\0")
-        if name and not is_within(name, excluded) and _is_plain(root, name)
+        if name and not is_within(name, leave) and _is_plain(root, name)
     ]
     if names:
         await git.run("update-index", "--add", "-z", "--stdin", stdin=b"\0".join(names) + b"\0")
@@ -199,10 +199,18 @@ def _excludes(
     lines = [pattern.encode() for pattern in (*DERIVED, TEMPORARY)]
     if repository is not None:
         lines += outer_patterns(repository.top, directory)
-    lines += [anchored(os.fsencode(name)) for name in source.exclude]
-    if data_dir.resolve().is_relative_to(directory):
-        lines.append(anchored(os.fsencode(data_dir.resolve().relative_to(directory))))
+    lines += [anchored(name) for name in sorted(left_behind(source, directory, data_dir))]
     return b"\n".join(lines) + b"\n"
+
+
+def left_behind(source: DirectorySource, directory: Path, data_dir: Path) -> set[bytes]:
+    """Paths in the source that don't come along whatever git says of them: those that the contract
+    excludes, and the harness's own data."""
+    names = {os.fsencode(name) for name in source.exclude}
+    data_dir = data_dir.resolve()
+    if data_dir.is_relative_to(directory) and data_dir != directory:
+        names.add(os.fsencode(data_dir.relative_to(directory)))
+    return names
 
 
 async def _import_commit(source: GitSource, commit: str, scratch: Git) -> Imported:

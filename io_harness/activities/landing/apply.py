@@ -15,7 +15,12 @@ from io_harness.activities.ignored import in_thread
 from io_harness.activities.locks import file_lock
 from io_harness.activities.notes import from_note
 from io_harness.activities.settings import Settings
-from io_harness.activities.source import directory_of, repository_of, snapshot_directory
+from io_harness.activities.source import (
+    directory_of,
+    left_behind,
+    repository_of,
+    snapshot_directory,
+)
 from io_harness.activities.store import Conflict, SnapshotStore
 from io_harness.workflows.contract import DirectorySource
 from io_harness.workflows.payloads import LandInput
@@ -91,8 +96,9 @@ async def _tree_now(
 ) -> str:
     _, notes = await store.first(run_key)
     repository = await repository_of(directory)
+    leave = left_behind(source, directory, store.path.parent)
     imported = await snapshot_directory(
-        directory, repository, source.exclude, from_note(notes.excludes), scratch
+        directory, repository, leave, from_note(notes.excludes), scratch
     )
     return imported.tree
 

@@ -62,7 +62,9 @@ async def _commit_beside(
     prefix = directory.relative_to(repository.top).as_posix()
     tip = await _resolve(user, "HEAD")
     git = dataclasses.replace(
-        store.git(alternates=objects), index=store.path / f"landing-{given.run.key}.index"
+        store.git(alternates=objects),
+        index=store.path / f"landing-{given.run.key}.index",
+        work_tree=store.path,  # read-tree wants one, and leaves it alone
     )
     assert git.index is not None
     if tip is None:

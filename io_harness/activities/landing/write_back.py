@@ -1,6 +1,5 @@
 """Writes a set of changed files into a directory, each by a rename and only over what was expected."""
 
-import contextlib
 import hashlib
 import os
 import stat
@@ -9,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from io_harness.activities.changes import shown
-from io_harness.activities.trees import copy_file, folder_beneath
+from io_harness.activities.ignore_rules import TEMPORARY
+from io_harness.activities.trees import copy_file, remove_tree
 
 
 class Moved(Exception):
@@ -54,12 +54,12 @@ def _version(mode: str, blob: str) -> Version | None:
 def write_back(directory: Path, staged: Path, writes: list[Write], mark: str) -> None:
     """Bring every file of `writes` from its old to its new version.
 
-    First everything is checked and written beside its place; only then do the removals and renames
-    begin, so that a full disk or a missing permission changes nothing.
+    First everything is checked, and written to a folder beside; only then do the removals and
+    renames begin, so that a full disk or a missing permission changes nothing.
 
     Args:
         staged: Holds the new versions.
-        mark: Part of the temporary files' names, the same on every attempt.
+        mark: Part of the folder's name, the same on every attempt.
 
     Raises:
         Moved, Unwritable.
@@ -67,36 +67,39 @@ def write_back(directory: Path, staged: Path, writes: list[Write], mark: str) ->
     root = os.fsencode(directory)
     for write in writes:
         _check(root, write)
-    ready: list[tuple[Write, bytes]] = []
+    beside = directory / TEMPORARY.replace("*", mark)
     try:
+        remove_tree(beside)  # left by an attempt that was killed
+        beside.mkdir(mode=0o700)
+        ready: list[tuple[Write, bytes]] = []
         for number, write in enumerate(writes):
-            beside = _existing_folder(root, write.path)
-            if not os.access(beside, os.W_OK | os.X_OK):
-                raise PermissionError(f"the worker may not write to {shown(beside)}")
+            folder = _existing_folder(root, write.path)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(f"the worker may not write to {shown(folder)}")
             if write.new is not None:
-                temporary = os.path.join(beside, f".io-harness-{mark}-{number}.tmp".encode())
-                ready.append((write, temporary))
-                _put(root, os.fsencode(staged), write, temporary)
+                ready.append((write, os.path.join(os.fsencode(beside), b"%d" % number)))
+                _put(root, os.fsencode(staged), write, ready[-1][1])
     except OSError as error:
-        _discard(ready)
+        remove_tree(beside)
         raise Unwritable(str(error)) from error
-    _move(root, writes, ready)
+    try:
+        _move(root, writes, ready)
+    finally:
+        remove_tree(beside)
 
 
 def _move(root: bytes, writes: list[Write], ready: list[tuple[Write, bytes]]) -> None:
-    try:
-        for write in writes:
-            if write.new is None and _check(root, write):
-                os.unlink(os.path.join(root, write.path))
-                _remove_empty_parents(root, write.path)
-        for write, temporary in ready:
-            _check(root, write)
-            at = os.path.join(root, write.path)
-            if not folder_beneath(root, os.path.dirname(write.path)) or _is_folder(at):
-                raise Moved(shown(write.path))
-            os.replace(temporary, at)
-    finally:
-        _discard(ready)
+    for write in writes:
+        if write.new is None and _check(root, write):
+            os.unlink(os.path.join(root, write.path))
+            _remove_empty_parents(root, write.path)
+    for write, temporary in ready:
+        if not _check(root, write):
+            continue
+        at = os.path.join(root, write.path)
+        if not _made_parents(root, write.path) or _is_folder(at):
+            raise Moved(shown(write.path))
+        os.replace(temporary, at)
 
 
 def _check(root: bytes, write: Write) -> bool:
@@ -115,20 +118,13 @@ def _is_folder(path: bytes) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
-def _discard(ready: list[tuple[Write, bytes]]) -> None:
-    for _, temporary in ready:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-
-
 def _put(root: bytes, staged: bytes, write: Write, temporary: bytes) -> None:
     """Make the new version under a temporary name, with the old one's mode and owner."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)  # left by an attempt that was killed
     origin = os.path.join(staged, write.path)
     assert write.new is not None
     if write.new.mode == "120000":
         os.symlink(os.readlink(origin), temporary)
+        _give(temporary, os.lstat(_existing_folder(root, write.path)))
         return
     copy_file(origin, temporary, 0o666)
     runs = write.new.mode == "100755"
@@ -138,10 +134,28 @@ def _put(root: bytes, staged: bytes, write: Write, temporary: bytes) -> None:
             mode = stat.S_IMODE(model.st_mode) & 0o777
             os.chmod(temporary, mode if bool(mode & 0o100) == runs else _with_x(mode, runs))
     except (FileNotFoundError, NotADirectoryError):
-        model = os.lstat(os.path.dirname(temporary))
+        model = os.lstat(_existing_folder(root, write.path))
         os.chmod(temporary, _with_x(stat.S_IMODE(os.lstat(temporary).st_mode), runs))
+    _give(temporary, model)
+
+
+def _made_parents(root: bytes, path: bytes) -> bool:
+    """Make the folders above `path`; False if something else is in their place."""
+    at = root
+    for part in path.split(b"/")[:-1]:
+        above, at = at, os.path.join(at, part)
+        if not os.path.lexists(at):
+            os.mkdir(at)
+            _give(at, os.lstat(above))
+        elif not _is_folder(at):
+            return False
+    return True
+
+
+def _give(path: bytes, model: os.stat_result) -> None:
+    """What root makes in somebody's directory is theirs."""
     if os.geteuid() == 0 and model.st_uid != 0:
-        os.chown(temporary, model.st_uid, model.st_gid)
+        os.chown(path, model.st_uid, model.st_gid, follow_symlinks=False)
 
 
 def _with_x(mode: int, runs: bool) -> int:
