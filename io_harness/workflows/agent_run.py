@@ -19,6 +19,8 @@ from .describe import describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .ending import conclude, judge
 from .ledger import BudgetEnded, Ledger
+from .mcp import McpTools
+from .mcp_turn import refresh_mcp_tools
 from .messages import UserMessage
 from .model_turn import next_message
 from .own_tools import FinishArgs
@@ -79,6 +81,7 @@ class AgentRun:
         while True:
             state.activity = "working"
             publish(state)
+            await refresh_mcp_tools(state)
             completion = await next_message(state)
             turn = Turn(state, completion)
             await turn.answer()
@@ -212,6 +215,12 @@ class AgentRun:
         if self._state is None:
             return TranscriptPage(start=start, messages=(), total=0)
         return self._state.transcript.page(start)
+
+    @workflow.query
+    def mcp_tools(self) -> McpTools:
+        """The recorded list of MCP tools; empty before the first listing."""
+        recorded = self._state.mcp.tools if self._state is not None else None
+        return recorded or McpTools()
 
     @workflow.query
     def result_so_far(self) -> ResultSoFar | None:

@@ -10,6 +10,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
+from .mcp import ListMcpToolsInput, McpListing
 from .model import Record
 from .payloads import (
     CompleteInput,
@@ -55,6 +56,11 @@ async def use_tool(
     attempts = 1 if effect == "unrepeatable" else 5
     outcome = await _call("use_tool", arg, ToolOutcome, bounds, summary, attempts=attempts)
     return cast(ToolOutcome, outcome)
+
+
+async def list_mcp_tools(arg: ListMcpToolsInput, bounds: Bounds, summary: str) -> McpListing:
+    listing = await _call("list_mcp_tools", arg, McpListing, bounds, summary, attempts=3)
+    return cast(McpListing, listing)
 
 
 async def verify(arg: VerifyInput, bounds: Bounds, summary: str) -> VerificationReport:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
+from .mcp_contract import McpServer, check_ids
 from .model import Strict
 from .policy import PolicySpec
 
@@ -297,6 +298,8 @@ class TaskContract(Strict):
     """What the agent may read, write, execute and reach: a preset's name, or a policy."""
     approval: Approval = Approval()
     sandbox: SandboxSpec = SandboxSpec()
+    mcp_servers: tuple[McpServer, ...] = ()
+    """Servers whose tools the agent is offered beside the built-in ones, under the same policy."""
     output_schema: dict[str, JsonValue] | None = None
     """JSON Schema of the structured answer that the agent must give when it finishes."""
     labels: dict[NonEmpty, str] = {}
@@ -309,6 +312,11 @@ class TaskContract(Strict):
                 "landing.mode 'apply' writes into a source directory, and a git URL has none; "
                 "use {'mode': 'branch'} or {'mode': 'patch', 'path': ...}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _server_ids_are_unique(self) -> Self:
+        check_ids(self.mcp_servers)
         return self
 
     @property

@@ -23,7 +23,7 @@ TRANSCRIPT_BYTES = 700_000
 def fold_is_due(state: RunState) -> bool:
     """Whether the transcript nears a limit and a fold would make it shorter."""
     window = state.contract.models[state.model].options.context_tokens
-    counted = state.counted_tokens or state.prepared.prompt_tokens
+    counted = state.counted_tokens or state.prompt_tokens
     uncounted = state.transcript.bytes_from(state.counted_messages) // BYTES_PER_TOKEN
     near = counted + uncounted > window * FOLD_AT or state.transcript.bytes > TRANSCRIPT_BYTES
     return near and _cut(state) is not None

@@ -83,7 +83,7 @@ async def _attempt(
     seconds_left = state.clock()
     model = state.contract.models[state.model]
     uncounted = state.transcript.bytes_from(state.counted_messages)
-    counted = state.counted_tokens or state.prepared.prompt_tokens
+    counted = state.counted_tokens or state.prompt_tokens
     ceiling = state.ledger.model_call(
         input_tokens=input_bound(counted, uncounted),
         model=model,

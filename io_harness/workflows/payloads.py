@@ -39,6 +39,8 @@ class RunScope(Record):
     key: str
     """Names the run's refs, working copy and spilled outputs: safe as a file name, one per run."""
     contract_digest: str
+    mcp_digest: str = ""
+    """Of the recorded list of MCP tools, which the activity reads by the query `mcp_tools`."""
 
 
 Effect = Literal["read", "write", "unrepeatable"]
@@ -188,6 +190,8 @@ class ToolDone(Record):
     changed: tuple[FileChange, ...] = ()
     refused: Reason | None = None
     """Set if the policy refused the call; it then had no effect."""
+    tools_changed: bool = False
+    """An MCP server's list of tools is no longer the recorded one."""
 
 
 class NeedsApproval(Record):

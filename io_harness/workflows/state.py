@@ -8,10 +8,11 @@ from temporalio import workflow
 from .approvals import ApprovalBook, BookState
 from .contract import TaskContract
 from .ledger import Ledger
+from .mcp import McpState
 from .messages import Message, ModelRef
 from .model import Record
 from .own_tools import Plan
-from .payloads import Prepared, RunScope
+from .payloads import Effect, Prepared, RunScope
 from .progress import Progress
 from .result import LandReport, VerificationReport
 from .rules import Rule
@@ -41,6 +42,7 @@ class Carried(Record):
     remembered: tuple[Rule, ...]
     summary: str
     answer: JsonValue
+    mcp: McpState = McpState()
 
 
 @dataclass
@@ -74,6 +76,7 @@ class RunState:
     summary: str = ""
     """What the agent said it did, in its last claim."""
     answer: JsonValue = None
+    mcp: McpState = field(default_factory=McpState)
     landing: LandReport | None = None
     waits: int = 0
     """Approvals waited for at this moment, and since when."""
@@ -106,6 +109,7 @@ class RunState:
             remembered=list(carried.remembered),
             summary=carried.summary,
             answer=carried.answer,
+            mcp=carried.mcp,
             activity="working",
         )
 
@@ -131,7 +135,25 @@ class RunState:
             remembered=tuple(self.remembered),
             summary=self.summary,
             answer=self.answer,
+            mcp=self.mcp,
         )
+
+    def effect_of(self, tool: str) -> Effect:
+        """How a lost call of this tool is dealt with."""
+        return self.prepared.effects.get(tool) or self.mcp.effect_of(tool) or "write"
+
+    def tool_seconds(self, tool: str) -> float:
+        """How long one attempt at a call of this tool may take."""
+        servers = self.contract.mcp_servers if self.mcp.effect_of(tool) else ()
+        slowest = max(
+            (2 * s.connect_seconds + s.list_seconds + s.call_seconds for s in servers), default=0
+        )
+        return max(slowest, self.contract.sandbox.limits.wall_seconds) + 120
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Upper bound of the tokens of the system prompt and all tool descriptions together."""
+        return self.prepared.prompt_tokens + (self.mcp.tools.prompt_tokens if self.mcp.tools else 0)
 
     @property
     def step(self) -> int:

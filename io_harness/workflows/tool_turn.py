@@ -85,7 +85,7 @@ class Turn:
     def _groups(self) -> Iterator[tuple[int, ...]]:
         group: list[int] = []
         for position, call in enumerate(self.calls):
-            reads = self.state.prepared.effects.get(call.name) == "read"
+            reads = self.state.effect_of(call.name) == "read"
             if group and (not reads or len(group) == _SIDE_BY_SIDE):
                 yield tuple(group)
                 group = []
@@ -156,6 +156,8 @@ class Turn:
                 case ToolDone():
                     self.changed = self.changed or outcome.head != self.state.head
                     self.state.head = outcome.head
+                    if outcome.tools_changed:
+                        self.state.mcp = self.state.mcp.model_copy(update={"stale": True})
                     if actual is not call:
                         note = f"(A human changed the arguments to {_json(actual)}.)\n"
                         return outcome.observation.model_copy(
@@ -173,17 +175,17 @@ class Turn:
     async def _invoke(
         self, position: int, call: ToolCall, *, preview_only: bool = False
     ) -> ToolDone | NeedsApproval | WouldAct | Observation:
-        effect = self.state.prepared.effects.get(call.name, "write")
+        effect = self.state.effect_of(call.name)
         arg = UseToolInput(
             run=self.state.scope,
             step=self.state.step,
             base=self.state.head,
             call=self._reference(position, call),
-            grants=tuple(self.grants.get(position, ())),
+            grants=(*self.grants.get(position, ()), *self.state.mcp.grants),
             remembered=tuple(self.state.remembered),
             preview_only=preview_only,
         )
-        limit = self.state.contract.sandbox.limits.wall_seconds + 120
+        limit = self.state.tool_seconds(call.name)
         summary = f"{'preview ' if preview_only else ''}{call.name} {_json(call)}"
         while True:
             bounds = calls.Bounds(
