@@ -24,9 +24,9 @@ class Decision(Record):
     """Id of the request, as shown."""
     verdict: Literal["approve", "deny", "retry", "skip", "abort"]
     """approve or deny; a request of act `retry` takes retry, skip or abort."""
-    by: str = Field("", max_length=200)
+    by: str = Field(default="", max_length=200)
     """Who decides, as they name themselves."""
-    reason: str = Field("", max_length=10_000)
+    reason: str = Field(default="", max_length=10_000)
     """Carried to the model; for a question, the answer."""
     edit: dict[str, JsonValue] | None = None
     """Other arguments for the tool call. The rewritten call is checked again: a deny still holds."""

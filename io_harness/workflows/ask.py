@@ -33,18 +33,25 @@ async def ask(
     before, state.activity = state.activity, "waiting"
     state.begin_wait()
     publish(state)
-    try:
-        timeout = None if approval.seconds is None else timedelta(seconds=approval.seconds)
-        await workflow.wait_condition(lambda: state.book.decided(ids), timeout=timeout)
-    except TimeoutError:
-        if approval.on_expiry == "end_run":
-            raise RunEnded(
-                Outcome.APPROVAL_EXPIRED,
-                f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
-            ) from None
-    finally:
-        if workflow.in_workflow():  # it isn't when a worker drops from memory a run that waits
-            state.end_wait()
-            state.activity = "waiting" if state.waits else before
-            publish(state)
+    expired = not await _decided(state.book, ids, approval.seconds)
+    # No `finally`: an evicted workflow's coroutines are closed outside of the workflow's event loop,
+    # where its API is out of reach.
+    state.end_wait()
+    state.activity = "waiting" if state.waits else before
+    publish(state)
+    if expired and approval.on_expiry == "end_run":
+        raise RunEnded(
+            Outcome.APPROVAL_EXPIRED,
+            f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
+        )
     return tuple(state.book.close(request_id) for request_id in ids)
+
+
+async def _decided(book: ApprovalBook, ids: tuple[str, ...], seconds: int | None) -> bool:
+    """Wait until each of `ids` is decided; False if the time is over before."""
+    timeout = None if seconds is None else timedelta(seconds=seconds)
+    try:
+        await workflow.wait_condition(lambda: book.decided(ids), timeout=timeout)
+    except TimeoutError:
+        return False
+    return True

@@ -14,6 +14,7 @@ from io_harness.activities.settings import Settings
 from io_harness.plugin import TASK_QUEUE, HarnessPlugin, harness_worker
 from io_harness.server import embedded_server
 from io_harness.workflows.agent_run import AgentRun
+from io_harness.workflows.approvals import Decision
 from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import RunResult
@@ -105,6 +106,8 @@ def start(client: Client, worker: None, repo: Repo, tmp_path: Path) -> Start:
         *turns: Turn,
         run_id: str = "",
         model_more: dict[str, object] | None = None,
+        task_queue: str = TASK_QUEUE,
+        start_signal: Decision | None = None,
         **contract: object,
     ) -> Handle:
         script = write_script(tmp_path / f"script-{uuid.uuid4().hex[:6]}.yaml", *turns)
@@ -125,7 +128,9 @@ def start(client: Client, worker: None, repo: Repo, tmp_path: Path) -> Start:
             AgentRun.run,
             TaskContract.model_validate(whole).model_dump(mode="json"),
             id=run_id or f"test-{uuid.uuid4().hex[:8]}",
-            task_queue=TASK_QUEUE,
+            task_queue=task_queue,
+            start_signal="decide" if start_signal else None,
+            start_signal_args=[start_signal] if start_signal else [],
         )
 
     return start
