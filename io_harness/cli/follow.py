@@ -53,7 +53,7 @@ class Follower:
         """Ctrl-Cs so far."""
         self.looked = 0.0
         self.trouble = ""
-        self.status = Status("", console=out)
+        self.status = Status("starting", console=out)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def until_end(self) -> trace.EndedStep | None:
@@ -154,7 +154,7 @@ class Follower:
 
     def _refresh(self) -> None:
         if not self.tracer.running:
-            self.status.update("…")
+            self.status.update("working")
             return
         now = datetime.now(UTC)
         oldest = self.tracer.running[0]

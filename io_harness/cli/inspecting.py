@@ -74,7 +74,13 @@ async def show_list(state: str | None, limit: int, *, as_json: bool) -> Exit:
     out = console()
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("run", "state", "repo", "model", "step", "USD", "started"):
-        table.add_column(column, justify="right" if column in ("step", "USD") else "left")
+        table.add_column(
+            column,
+            justify="right" if column in ("step", "USD") else "left",
+            no_wrap=True,
+            # An id is there to be copied: it is never cut.
+            min_width=max(len(r.id) for r in found) if column == "run" else None,
+        )
     for run in found:
         table.add_row(
             run.id,

@@ -1,10 +1,9 @@
 """Steps of a run as lines for a person."""
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.text import Text
 
 from io_harness import trace
@@ -23,6 +22,16 @@ from io_harness.workflows.result import (
 )
 
 _DETAIL_LINES = 12
+_INDENT = 12
+_DIFF_STYLES = {
+    "+++": "bold",
+    "---": "bold",
+    "diff ": "bold",
+    "@@": "cyan",
+    "+": "green",
+    "-": "red",
+}
+_SHOWN_SECONDS = 0.05
 _ARGUMENT_CHARS = 90
 _GOOD = frozenset({Outcome.SUCCESS, Outcome.FINISHED})
 
@@ -52,7 +61,7 @@ def step(step: trace.Step, *, verbose: bool = False) -> RenderableType | None:
             return _line(step.activity, step.summary, step)
         case trace.FailedStep():
             code = f" ({step.code})" if step.code else ""
-            text = f"{step.summary or step.activity}: {step.message}{code}"
+            text = ": ".join(filter(None, (step.summary or step.activity, step.message))) + code
             return _line(step.how.replace("_", " "), text, step, style="red")
         case trace.DecidedStep():
             decision = step.decision
@@ -76,7 +85,8 @@ def result(ended: trace.EndedStep) -> RenderableType:
     found = ended.result
     if found is None:
         what = {"timed_out": "timed out"}.get(ended.status, ended.status)
-        return _plain(what, ended.message or "no result", style="red bold")
+        text = ended.message or "before it had a result"
+        return _plain(what, f"{text} ({ended.code})" if ended.code else text, style="red bold")
     parts: list[RenderableType] = []
     if isinstance(found.landing, Landed) and found.landing.diff:
         parts += [Text(), diff(found.landing.diff)]
@@ -137,7 +147,7 @@ def approval(pending: PendingApproval) -> RenderableType:
         f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · {request.tool}",
         style="dim",
     )
-    return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2)))
+    return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2), expand=False))
 
 
 def preview(request: ApprovalRequest) -> RenderableType:
@@ -152,8 +162,14 @@ def preview(request: ApprovalRequest) -> RenderableType:
             assert_never(request.preview_kind)
 
 
-def diff(text: str) -> Syntax:
-    return Syntax(text.rstrip(), "diff", theme="ansi_dark", background_color="default")
+def diff(text: str) -> Text:
+    """A unified diff in its usual colours."""
+    shown = Text()
+    for line in text.rstrip().split("\n"):
+        style = next((s for start, s in _DIFF_STYLES.items() if line.startswith(start)), "")
+        shown.append(line + "\n", style=style)
+    shown.rstrip()
+    return shown
 
 
 # --- one step -------------------------------------------------------------------------------------
@@ -180,16 +196,32 @@ def _tool(step: trace.ToolStep, *, verbose: bool) -> RenderableType:
         case ToolDone(refused=refused) if refused is not None:
             by = f"rule {refused.rule!r} of layer {refused.layer!r}"
             return _line("", f"{what}  → refused by {by}", step, style="red")
-        case ToolDone(observation=observation, changed=changed):
-            files = "".join(f"  {c.path} +{c.added} −{c.removed}" for c in changed)
-            shown = observation.text.strip()
-            last = shown.splitlines()[-1] if shown and not changed else ""
-            tail = f"  → {_cut(last)}" if last and not verbose else ""
-            style = "red" if observation.is_error else ""
-            line = _line("", f"{what}{files}{tail}", step, style=style)
-            return Group(line, _detail(shown, all_lines=True)) if verbose and shown else line
+        case ToolDone() as done:
+            line = _line("", f"{what}{_done(step.call, done)}", step, style=_error_style(done))
+            shown = done.observation.text.strip()
+            return Group(line, _Detail(shown)) if verbose and shown else line
         case _:
             assert_never(step.outcome)
+
+
+def _done(call: ToolCall | None, done: ToolDone) -> str:
+    """What came of a call, in a few words: the lines it changed, else the gist of what it showed."""
+    about = call.arguments.get("path") if call else None
+    if done.changed:
+        return "".join(
+            f"  {'' if c.path == about else c.path + ' '}+{c.added} −{c.removed}"
+            for c in done.changed
+        )
+    lines = done.observation.text.strip().splitlines()
+    if not lines:
+        return ""
+    # The first line says how it ended; of a command's output the last line says most.
+    gist = [lines[0].strip("[]"), lines[-1]] if call and call.name == "run_command" else lines[:1]
+    return f"  → {_cut(' · '.join(dict.fromkeys(gist)))}"
+
+
+def _error_style(done: ToolDone) -> str:
+    return "red" if done.observation.is_error else ""
 
 
 def call_text(call: ToolCall) -> str:
@@ -202,8 +234,8 @@ def _verified(step: trace.VerifiedStep) -> RenderableType:
     line = _verdict(step.report, step)
     if step.report.verdict == "passed":
         return line
-    details = "\n".join(c.detail for c in step.report.checks if c.verdict != "passed")
-    return Group(line, _detail(details.strip(), all_lines=False)) if details.strip() else line
+    details = "\n".join(c.detail for c in step.report.checks if c.verdict != "passed").strip()
+    return Group(line, _Detail(details, _DETAIL_LINES)) if details else line
 
 
 def _verdict(report: VerificationReport, step: trace.VerifiedStep | None = None) -> RenderableType:
@@ -213,13 +245,6 @@ def _verdict(report: VerificationReport, step: trace.VerifiedStep | None = None)
     if step is None:
         return _plain("verified", text, style=style)
     return _line("verify", text, step, style=style)
-
-
-def _detail(text: str, *, all_lines: bool) -> RenderableType:
-    lines = text.splitlines()
-    if not all_lines and len(lines) > _DETAIL_LINES:
-        lines = [f"… {len(lines) - _DETAIL_LINES} more lines", *lines[-_DETAIL_LINES:]]
-    return Padding(Text("\n".join(lines), style="dim"), (0, 0, 0, 12))
 
 
 def _line(
@@ -233,11 +258,31 @@ def _line(
     notes = [note] if note else []
     if step.attempts > 1:
         notes.append(f"{step.attempts} attempts; before: {_cut(step.last_failure or 'unknown')}")
-    return _Row(label, text, " · ".join([*notes, f"{step.seconds:.1f} s"]), style)
+    if step.seconds >= _SHOWN_SECONDS:
+        notes.append(f"{step.seconds:.1f} s")
+    return _Row(label, text, " · ".join(note.replace(" ", "\u00a0") for note in notes), style)
 
 
 def _plain(label: str, text: str, *, style: str = "") -> RenderableType:
     return _Row(label, text, "", style)
+
+
+class _Detail:
+    """Output under a row, its last lines if there are too many."""
+
+    def __init__(self, text: str, limit: int | None = None) -> None:
+        self.lines = text.splitlines()
+        if limit is not None and len(self.lines) > limit:
+            dropped = len(self.lines) - limit
+            self.lines = [f"… {_count(dropped, 'line')} before", *self.lines[-limit:]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.lines:
+            yield Text(" " * _INDENT + line, style="dim", no_wrap=True, overflow=_overflow(options))
+
+
+def _overflow(options: ConsoleOptions) -> Literal["ellipsis", "ignore"]:
+    return "ellipsis" if options.is_terminal else "ignore"
 
 
 class _Row:
@@ -250,8 +295,7 @@ class _Row:
         body = Text(self.text, style=self.style)
         if self.note:
             body.append(f"  {self.note}", style="dim")
-        indent = 12
-        label = Text(self.label.ljust(indent - 2)[: max(indent - 2, len(self.label))] + "  ")
+        label = Text(self.label.ljust(_INDENT - 2) + "  ")
         label.stylize(self.style or "cyan")
         if not options.is_terminal:
             yield label + body

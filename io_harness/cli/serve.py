@@ -68,6 +68,9 @@ async def _until_told(worker: "Worker") -> None:
     import asyncio
     import signal
 
+    from . import logs
+
+    logs.to_stderr()
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

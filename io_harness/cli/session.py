@@ -8,6 +8,7 @@ from io_harness.activities.settings import Settings
 from io_harness.connection import Connection, configured, connect
 from io_harness.plugin import TASK_QUEUE, harness_worker
 
+from . import logs
 from .exits import CommandFailed, Exit
 
 
@@ -22,6 +23,7 @@ async def session(
         acts: Whether the worker takes model and tool calls. Without, it answers queries and takes
             decisions, and begins nothing that the end of this process would cut short.
     """
+    logs.to_file(settings.data_dir)
     async with AsyncExitStack() as stack:
         connection = await stack.enter_async_context(connect(settings))
         if connection.held or not await runs.pollers(connection.client, task_queue):

@@ -6,14 +6,14 @@ import sys
 
 from rich.console import Console
 
+_PIPED_WIDTH = 1_000  # what reads a pipe wraps lines itself
+
 
 def console(*, to_stderr: bool = False) -> Console:
     """Colours and redrawing only on a terminal; NO_COLOR is respected."""
-    return Console(stderr=to_stderr, highlight=False, soft_wrap=not _is_terminal(to_stderr))
-
-
-def _is_terminal(to_stderr: bool) -> bool:
-    return (sys.stderr if to_stderr else sys.stdout).isatty()
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = None if stream.isatty() else _PIPED_WIDTH
+    return Console(stderr=to_stderr, highlight=False, width=width)
 
 
 def can_ask(out: Console) -> bool:
@@ -23,7 +23,7 @@ def can_ask(out: Console) -> bool:
 
 async def ask_line(out: Console, prompt: str) -> str | None:
     """Ask for one line; None at the end of input. Cancellable, unlike a read in a thread."""
-    out.print(prompt, end="")
+    out.print(prompt, end="", markup=False)
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     descriptor = sys.stdin.fileno()
