@@ -161,7 +161,7 @@ async def _bystanders() -> AsyncIterator[tuple[dict[str, int], str, Callable[[],
         ports["udp"] = datagrams.getsockname()[1]
         mark = secrets.token_hex(16)
         waiting = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)", mark]
-        bystander = await asyncio.create_subprocess_exec(*waiting)
+        bystander = await asyncio.create_subprocess_exec(*waiting, start_new_session=True)
         try:
             yield ports, mark, lambda: bool(select.select([datagrams], [], [], 0)[0])
         finally:

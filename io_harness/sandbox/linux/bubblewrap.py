@@ -163,4 +163,5 @@ def _spawn(
         stdout=stdio.stdout,
         stderr=stdio.stderr,
         pass_fds=passed,
+        start_new_session=True,  # a Ctrl-C at the worker's terminal is for the worker
     )
