@@ -3,43 +3,24 @@
 import posixpath
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from io_harness.workflows.rules import Act
 
+from .calls import read_shell, read_wrapper
 from .danger import danger_of
+from .files import read_find, written
 from .git import read_git
-from .opaque import SHELLS, base_name, is_opaque
+from .opaque import SHELLS, base_name, is_opaque, is_stream
+from .places import Places
 from .script import After, Assignment, Folders, both, read_script
+from .steering import holds_code, holds_subscript_code, sets_steering, steers
 from .words import Arg, canonical, literals
-from .wrappers import Wrapper, wrapped
 
 Target = tuple[Act, str]
 
 _MAX_DEPTH = 8
 _DEVICES = re.compile(r"/dev/(?:null|zero|full|random|urandom|stdin|stdout|stderr|tty|fd/\d+)\Z")
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/([^/]+)\Z")
-_STEERING = re.compile(
-    r"(?:PATH|IFS|ENV|BASH_ENV|BASH_FUNC.*|SHELL|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|HOME|CDPATH"
-    r"|XDG_CONFIG_HOME|LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT\Z|PAGER\Z).*|SSH_ASKPASS"
-    r"|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|MANPAGER|MANOPT|PYTHONSTARTUP|PYTHONHOME|PYTHONBREAKPOINT"
-    r"|PYTHONINSPECT|PYTHONUSERBASE|PERL5OPT|PERL5LIB|PERL5DB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS"
-    r"|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|RUSTC|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_BUILD_RUSTC.*"
-    r"|CARGO_TARGET_.*_(?:RUNNER|LINKER)|MAKEFLAGS|MAKEFILES|GOFLAGS|GOTOOLDIR|npm_config_script_shell"
-    r"|NPM_CONFIG_SCRIPT_SHELL|TAR_OPTIONS|RSYNC_RSH|CVS_RSH|SVN_SSH|LUA_INIT.*|AWKPATH|GCC_EXEC_PREFIX"
-    r"|COMPILER_PATH|GAWK_.*|POSIXLY_CORRECT|TMOUT|FCEDIT|GLOBIGNORE|EXECIGNORE|histchars)\Z"
-)
-"""Variables that decide which program runs, or with what code."""
-_DECLARES = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_EVALUATES = frozenset(
-    {"printf", "test", "[", "[[", "read", "unset", "let", "mapfile", "readarray", *_DECLARES}
-)
-"""Builtins that evaluate subscripts, and with them substitutions, in their arguments."""
-_WRITERS = {
-    "tee": "all", "touch": "all", "truncate": "all", "rm": "all", "rmdir": "all", "mkdir": "all",
-    "unlink": "all", "shred": "all", "mv": "all", "cp": "last", "install": "last", "ln": "last",
-}  # fmt: skip
-"""Which operands of these programs are written."""
 
 
 def targets_of(
@@ -53,17 +34,20 @@ def targets_of(
 ) -> tuple[Target, ...]:
     """The acts that a command line (string) or argument vector (sequence) is made of.
 
-    Each simple command is one `exec` target; what can't be known before it runs stands as `<dynamic>`.
-    A redirection is a `write` or `read`, `/dev/tcp/HOST/PORT` a `net`.
+    Each simple command is one `exec` target. A word that can't be known before it runs stands in it
+    as `<dynamic>`. A command of which it isn't known what it runs gives a second target that begins
+    with `<dynamic>`, one that destroys a second that begins with `<discard>` or `<destroy>`. A
+    redirection is a `write` or `read`, `/dev/tcp/HOST/PORT` a `net`.
 
     Args:
         root: absolute path of the workspace, as commands see it.
         home: absolute path of the home folder, as commands see it.
         folder: where the command starts, relative to the workspace.
         private: folders that the sandbox keeps to the command; writing there is no act.
-        resolve: absolute path to the absolute path without symlinks.
+        resolve: absolute path to the absolute path without symbolic links.
     """
-    analysis = _Analysis(root.rstrip("/"), home.rstrip("/"), tuple(private), resolve)
+    places = Places(root.rstrip("/"), home.rstrip("/") or "/", tuple(private), resolve)
+    analysis = _Analysis(places)
     start: Folders = frozenset({posixpath.normpath(posixpath.join(root, folder))})
     if isinstance(command, str):
         read_script(command, analysis, start)
@@ -72,358 +56,234 @@ def targets_of(
     return tuple(dict.fromkeys(analysis.found))
 
 
-@dataclass
 class _Analysis:
-    root: str
-    home: str
-    private: tuple[str, ...]
-    resolve: Callable[[str], str]
+    """Collects the acts; what `read_script` tells about."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.home = places.home
         self.found: list[Target] = []
-        self.depth = 0
-
-    # --- what a script tells --------------------------------------------------------------------
+        self._depth = 0
 
     def opaque(self, what: str) -> None:
-        self.dynamic([Arg(what)])
+        self._dynamic([Arg(what)])
 
     def redirect(self, operator: str, target: Arg, folders: Folders) -> None:
-        text = target.text
-        if operator in (">&", "<&", ">&-", "<&-") and re.fullmatch(r"\d*-?", text):
+        duplicates = operator in (">&", "<&", ">&-", "<&-")
+        if duplicates and re.fullmatch(r"\d*-?", target.text):
             return
-        act: Act = "read" if operator in ("<", "<&") else "write"
+        reads = operator in ("<", "<&")
         if not target.known:
-            if act == "write":
-                self.dynamic([Arg(operator), Arg(text)])
-            return
-        if socket := _SOCKET.match(text):
+            if not reads:
+                self._dynamic([Arg(operator), target])
+        elif socket := _SOCKET.match(target.text):
             self.found.append(("net", f"{socket[1]}:{socket[2]}"))
         else:
-            self.path(act, text, folders)
+            self._path("read" if reads else "write", target.text, folders)
 
     def command(self, assignments: list[Assignment], args: list[Arg], folders: Folders) -> After:
         for assignment in assignments:
-            source = f"{assignment.name}={assignment.value.text}"
-            if _STEERING.match(assignment.name) or _is_code(assignment.value):
-                self.dynamic([Arg(source), *args])
-        if not args:
-            return After(folders, folders)
-        if any(_is_subscript_code(arg) for arg in args):
-            self.dynamic(args)
-        return self.simple(args, folders)
+            if steers(assignment.name) or holds_code(assignment.value):
+                self._dynamic([Arg(f"{assignment.name}={assignment.value.text}"), *args])
+        if any(holds_subscript_code(arg) for arg in args):
+            self._dynamic(args)
+        return self._simple(args, folders)
 
-    # --- one simple command ---------------------------------------------------------------------
+    # --- one simple command -----------------------------------------------------------------------
 
-    def simple(self, args: list[Arg], folders: Folders) -> After:
+    def _simple(self, args: list[Arg], folders: Folders) -> After:
         stay = After(folders, folders)
         if not args:
             return stay
-        self.depth += 1
+        if self._depth >= _MAX_DEPTH or not args[0].known:
+            self._exec([Arg("", known=False), *args[1:]])
+            return stay
+        self._depth += 1
         try:
-            if self.depth > _MAX_DEPTH or not args[0].known:
-                self.found.append(("exec", canonical([Arg("", known=False), *args[1:]])))
-                return stay
-            return self._known(args, folders)
+            return self._known(_program(args[0].text), args, folders)
         finally:
-            self.depth -= 1
+            self._depth -= 1
 
-    def _known(self, args: list[Arg], folders: Folders) -> After:
+    def _known(self, name: str, args: list[Arg], folders: Folders) -> After:
         stay = After(folders, folders)
-        name = _program(args[0].text)
-        bare = args[0].text == name
-        if bare and name in ("cd", "chdir"):
-            return self._cd(args, folders)
-        if bare and name in ("pushd", "popd"):
-            self.exec(args)
-            return After(None, None)
-        if bare and name in (
-            "eval",
-            "trap",
-            "source",
-            ".",
-            "alias",
-            "enable",
-            "hash",
-            "bind",
-            "complete",
-        ):
-            return self._builtin(name, args, folders)
+        builtin = _BUILTINS.get(name) if args[0].text == name else None
+        if builtin is not None:
+            return builtin(self, args, folders)
         if name in SHELLS:
             return self._shell(args, folders)
         if name == "git":
             self._git(args, folders)
             return stay
-        if name.startswith(("ld-linux", "ld-musl", "ld.so")) and len(args) > 1:
-            self.dynamic(args)
-            return After(folders, self.simple(args[1:], folders).any)
-        wrapper = wrapped([_program(args[0].text), *(a.text for a in args[1:3])], args)
+        wrapper = read_wrapper(name, args)
         if wrapper is not None:
-            return self._wrapper(args, *wrapper, folders)
-        self._program_call(name, args, folders)
+            self._exec_from(args, folders)
+            if wrapper.opaque:
+                self._dynamic(args)
+            where = None if wrapper.moves else folders
+            if wrapper.code is not None:
+                self._script(wrapper.code, where)
+            after = self._simple(wrapper.inner, where)
+            return after if wrapper.stays else stay
+        if name.startswith(("ld-linux", "ld-musl", "ld.so")):
+            self._dynamic(args)
+            self._simple(args[1:], folders)
+            return stay
+        self._program(name, args, folders)
         return stay
 
-    def _program_call(self, name: str, args: list[Arg], folders: Folders) -> None:
+    def _program(self, name: str, args: list[Arg], folders: Folders) -> None:
         self._exec_from(args, folders)
-        base = base_name(name)
-        if name in ("find", "gfind", "fd", "fdfind"):
-            self._find(args, folders)
-        if is_opaque(base, args[1:]):
-            self.dynamic(args)
-        if name in _EVALUATES and any(_is_code(arg) for arg in args[1:]):
-            self.dynamic(args)
-        if name in _DECLARES or name in ("read", "unset", "printf"):
-            named = [a for a in args[1:] if _STEERING.match(a.text.split("=")[0])]
-            if named and name != "printf":
-                self.dynamic(args)
-            if name == "printf" and len(args) > 2 and args[1].text == "-v" and named:
-                self.dynamic(args)
+        if is_opaque(base_name(name), args[1:]) or sets_steering(name, args[1:]):
+            self._dynamic(args)
+        find = read_find(name, args[1:])
+        if find is not None:
+            if find.opaque:
+                self._dynamic(args)
+            for inner in find.commands:
+                self._simple(inner, None if find.moves else folders)
         self._danger(name, args, folders)
-        self._operands(name, args, folders)
+        for path in (*written(name, args[1:]), *(find.writes if find else ())):
+            self._path("write", path, folders)
 
     def _danger(self, name: str, args: list[Arg], folders: Folders) -> None:
         where: Sequence[str | None] = [None] if folders is None else sorted(folders)
         plain = [Arg(base_name(name)), *args[1:]]
-        marks = {danger_of(plain, folder, self.root, self.home) for folder in where}
+        marks = {danger_of(plain, at, self.places.root, self.home) for at in where} - {None}
         for mark in sorted(mark for mark in marks if mark is not None):
             self.found.append(("exec", f"{mark} {canonical(args)}"))
 
-    def _wrapper(self, args: list[Arg], spec: Wrapper, named: int, folders: Folders) -> After:
-        at = spec.options.operands(args, named)
-        name = _program(args[0].text)
-        if at is None:
-            if name == "env" and (split := _split_string(args)) is not None:
-                self.exec(args[:1])
-                self.dynamic(args) if split == "" else None
-                read_script(split, self, folders)
-                return After(folders, folders)
-            self.exec(args)
-            self.dynamic(args)
-            return After(folders, folders)
-        for arg in args[named:at]:
-            if name == "env" and arg.text.startswith(("-C", "--chdir")):
-                folders = None
-        if spec.assignments:
-            while at < len(args) and re.match(r"\w+=", args[at].text):
-                if _STEERING.match(args[at].text.partition("=")[0]):
-                    self.dynamic(args)
-                at += 1
-        at = min(at + spec.before, len(args))
-        self.exec(args[:at])
-        inner = args[at:]
-        if not inner:
-            if name in ("sudo", "doas", "chroot", "xargs") or spec.before:
-                return After(folders, folders)
-            return After(folders, folders)
-        if name == "xargs":
-            inner = [*inner, Arg("<more>", known=False)]
-        if name == "uv" and inner[0].text.endswith(".py"):
-            inner = [Arg("python"), *inner]
-        after = self.simple(inner, folders)
-        keeps = name in ("command", "builtin", "time")
-        return after if keeps else After(folders, folders)
-
     def _shell(self, args: list[Arg], folders: Folders) -> After:
-        stay = After(folders, folders)
-        at = 1
-        while at < len(args) and args[at].known and re.match(r"[-+]\w|--\w", args[at].text):
-            text = args[at].text
-            if re.fullmatch(r"-[a-zA-Z]*c", text):
-                self._exec_from(args[: at + 1], folders)
-                code = args[at + 1] if at + 1 < len(args) else None
-                while code is not None and code.text.startswith("-"):
-                    at += 1
-                    code = args[at + 1] if at + 1 < len(args) else None
-                if code is None or not code.known or self.depth >= _MAX_DEPTH:
-                    self.dynamic(args)
-                else:
-                    read_script(code.text, self, folders)
-                return stay
-            if text in ("-o", "+o", "-O", "+O"):
-                at += 1
-            elif text in ("--version", "--help"):
-                self._exec_from(args, folders)
-                return stay
-            elif not re.fullmatch(
-                r"[-+][aefhkmnpuvxBCEHPTl]+|--(?:login|noprofile|norc|posix)", text
-            ):
-                self.dynamic(args)
-            at += 1
-        self._exec_from(args, folders)
-        if at >= len(args) or args[at].text in ("-", "--") or not args[at].known:
-            self.dynamic(args)  # commands from standard input, or from a file not known
-        return stay
+        call = read_shell(args)
+        self._exec_from(call.own, folders)
+        if call.opaque:
+            self._dynamic(args)
+        if call.code is not None:
+            self._script(call.code, folders)
+        return After(folders, folders)
 
-    def _builtin(self, name: str, args: list[Arg], folders: Folders) -> After:
-        stay = After(folders, folders)
-        if name == "eval":
-            if not all(arg.known for arg in args):
-                self.dynamic(args)
-                return After(None, None)
-            return read_script(" ".join(arg.text for arg in args[1:]), self, folders)
-        if name == "trap":
-            code = next((a for a in args[1:] if not a.text.startswith("-")), None)
-            self.exec(args[:1])
-            if code is not None and code.known:
-                read_script(code.text, self, None)
-            elif code is not None:
-                self.dynamic(args)
-            return stay
-        self.exec(args)
-        if name in ("source", "."):
-            if len(args) < 2 or not args[1].known or _DEVICES.match(args[1].text):
-                self.dynamic(args)
+    def _script(self, code: str, folders: Folders) -> After:
+        """Code inside a command: the same again, to a depth."""
+        if self._depth >= _MAX_DEPTH:
+            self._dynamic([Arg(code)])
             return After(None, None)
-        if len(args) > 1 and not (name == "hash" and args[1].text == "-r"):
-            self.dynamic(args)
-        return stay
+        return read_script(code, self, folders)
 
     def _git(self, args: list[Arg], folders: Folders) -> None:
         call = read_git(args)
         self._exec_from(call.words, folders)
-        if call.opaque:
-            self.dynamic(call.words)
+        opaque = call.opaque
         if call.folder is not None and call.folder.known:
-            folders = self._joined(call.folder.text, folders)
-            inside = folders is not None and all(self._inside(f) for f in folders)
-            if not inside:
-                self.dynamic(args)
+            folders = self.places.joined(call.folder.text, folders)
+            opaque |= folders is None or not all(self.places.inside(f) for f in folders)
+        if opaque:
+            self._dynamic(args)
         self._danger("git", call.words, folders)
 
-    def _find(self, args: list[Arg], folders: Folders) -> None:
-        at = 1
-        markers = (
-            ("-exec", "-execdir", "-ok", "-okdir")
-            if "find" in _program(args[0].text)[-4:] and not args[0].text.startswith("fd")
-            else ("-x", "-X", "--exec", "--exec-batch")
-        )
-        while at < len(args):
-            text = args[at].text
-            if text in markers or not args[at].known:
-                end = at + 1
-                while end < len(args) and args[end].text not in (";", "+"):
-                    end += 1
-                inner = [
-                    Arg(a.text, known=False) if "{}" in a.text else a for a in args[at + 1 : end]
-                ]
-                if not args[at].known and not args[at].glob and at > 1:
-                    self.dynamic(args)
-                elif text in markers:
-                    self.simple(inner, None if text.endswith("dir") else folders)
-                    at = end
-            elif text in ("-fprint", "-fprint0", "-fprintf", "-fls") and at + 1 < len(args):
-                self.path("write", args[at + 1].text, folders)
-            elif any(text.startswith(f"{m}=") for m in markers) or (
-                "-x" in markers and re.match(r"-\w*[xX]", text)
-            ):
-                self.dynamic(args)
-            at += 1
-
-    def _operands(self, name: str, args: list[Arg], folders: Folders) -> None:
-        if name == "dd":
-            for arg in args[1:]:
-                if arg.text.startswith("of=") and arg.known:
-                    self.path("write", arg.text[3:], folders)
-            return
-        which = _WRITERS.get(name)
-        in_place = name in ("sed", "gsed") and any(re.match(r"-\w*i|--in", a.text) for a in args)
-        if which is None and not in_place:
-            return
-        operands = [a for a in args[1:] if not a.text.startswith("-")]
-        for arg in args[1:]:
-            if which == "last" and (into := re.match(r"(?:-t|--target-directory=)(.+)", arg.text)):
-                self.path("write", into[1], folders)
-        for arg in operands[-1:] if which == "last" else operands[1:] if in_place else operands:
-            if arg.known:
-                self.path("write", arg.text, folders)
+    # --- builtins ---------------------------------------------------------------------------------
 
     def _cd(self, args: list[Arg], folders: Folders) -> After:
-        self.exec(args)
+        self._exec(args)
         operands = [a for a in args[1:] if not re.fullmatch(r"-[LPe@]+|--", a.text)]
         if not operands:
             there: Folders = frozenset({self.home})
         elif not operands[0].known or operands[0].text == "-":
             there = None
         else:
-            there = self._joined(operands[0].text, folders)
+            there = self.places.joined(operands[0].text, folders)
         return After(there, both(folders, there))
 
-    # --- what is found --------------------------------------------------------------------------
+    def _moved(self, args: list[Arg], folders: Folders) -> After:
+        """pushd, popd."""
+        self._exec(args)
+        return After(None, None)
 
-    def exec(self, args: list[Arg]) -> None:
+    def _eval(self, args: list[Arg], folders: Folders) -> After:
+        if not all(arg.known for arg in args):
+            self._dynamic(args)
+            return After(None, None)
+        return self._script(" ".join(arg.text for arg in args[1:]), folders)
+
+    def _trap(self, args: list[Arg], folders: Folders) -> After:
+        self._exec(args[:1])
+        for code in [arg for arg in args[1:] if not arg.text.startswith("-")][:1]:
+            if code.known:
+                self._script(code.text, None)
+            else:
+                self._dynamic(args)
+        return After(folders, folders)
+
+    def _source(self, args: list[Arg], folders: Folders) -> After:
+        self._exec(args)
+        if len(args) < 2 or not args[1].known or is_stream(args[1].text):
+            self._dynamic(args)
+        return After(None, None)
+
+    def _rebinds(self, args: list[Arg], folders: Folders) -> After:
+        """alias, enable, hash, bind, complete: what a name means later."""
+        self._exec(args)
+        only_shows = len(args) == 1 or (len(args) == 2 and args[1].text in ("-r", "-p", "-l"))
+        if not only_shows:
+            self._dynamic(args)
+        return After(folders, folders)
+
+    def _mapfile(self, args: list[Arg], folders: Folders) -> After:
+        self._exec(args)
+        if any(re.match(r"-\w*C", arg.text) or not arg.known for arg in args[1:]):
+            self._dynamic(args)
+        return After(folders, folders)
+
+    # --- what is found ----------------------------------------------------------------------------
+
+    def _exec(self, args: list[Arg]) -> None:
         self.found.append(("exec", canonical(args)))
+
+    def _dynamic(self, args: Sequence[Arg]) -> None:
+        self.found.append(("exec", f"<dynamic> {canonical(list(args))}"))
 
     def _exec_from(self, args: list[Arg], folders: Folders) -> None:
         """A command whose program may be named by a path: from each folder that it may run in."""
         program = args[0].text
-        if "/" not in program:
-            self.exec(args)
-            return
-        paths = self._joined(program, folders)
+        paths = self.places.joined(program, folders) if "/" in program else frozenset[str]()
         if paths is None:
-            self.dynamic(args)
+            self._dynamic(args)
             return
         for path in sorted(paths):
-            placed = self._placed(path)
-            name = placed if placed.startswith("/") else f"./{placed}"
-            self.exec([Arg(name), *args[1:]])
+            placed = self.places.placed(path)
+            self._exec([Arg(placed if placed.startswith("/") else f"./{placed}"), *args[1:]])
+        if not paths:
+            self._exec(args)
 
-    def dynamic(self, args: Sequence[Arg]) -> None:
-        self.found.append(("exec", f"<dynamic> {canonical(list(args))}"))
-
-    def path(self, act: Act, text: str, folders: Folders) -> None:
+    def _path(self, act: Act, text: str, folders: Folders) -> None:
         if _DEVICES.match(text):
             return
-        paths = self._joined(text, folders)
+        paths = self.places.joined(text, folders)
         if paths is None:
-            self.dynamic([Arg(">" if act == "write" else "<"), Arg(text)])
+            self._dynamic([Arg(">" if act == "write" else "<"), Arg(text)])
             return
-        for path in sorted(paths):
-            if not any(path == own or path.startswith(f"{own}/") for own in self.private):
-                self.found.append((act, self._placed(self.resolve(path))))
+        for path in sorted(self.places.resolve(path) for path in paths):
+            if not self.places.is_private(path):
+                self.found.append((act, self.places.placed(path)))
 
-    def _joined(self, text: str, folders: Folders) -> Folders:
-        if text.startswith("/"):
-            return frozenset({"/" + posixpath.normpath(text).lstrip("/")})
-        if folders is None:
-            return None
-        return frozenset(posixpath.normpath(posixpath.join(folder, text)) for folder in folders)
 
-    def _inside(self, path: str) -> bool:
-        return path == self.root or path.startswith(f"{self.root}/")
-
-    def _placed(self, path: str) -> str:
-        """Relative to the workspace if inside, absolute outside."""
-        if path == self.root:
-            return "."
-        return path[len(self.root) + 1 :] if self._inside(path) else path
+_BUILTINS: dict[str, Callable[[_Analysis, list[Arg], Folders], After]] = {
+    "cd": _Analysis._cd,
+    "chdir": _Analysis._cd,
+    "pushd": _Analysis._moved,
+    "popd": _Analysis._moved,
+    "eval": _Analysis._eval,
+    "trap": _Analysis._trap,
+    "source": _Analysis._source,
+    ".": _Analysis._source,
+    "alias": _Analysis._rebinds,
+    "enable": _Analysis._rebinds,
+    "hash": _Analysis._rebinds,
+    "bind": _Analysis._rebinds,
+    "complete": _Analysis._rebinds,
+    "mapfile": _Analysis._mapfile,
+    "readarray": _Analysis._mapfile,
+}
 
 
 def _program(text: str) -> str:
     name = posixpath.basename(text.replace("\\", "/")).casefold()
     return name.removesuffix(".exe")
-
-
-def _is_code(arg: Arg) -> bool:
-    """Whether a literal text holds a substitution that something may yet carry out."""
-    return arg.known and bool(re.search(r"\$\(|`|\$\{", arg.text))
-
-
-def _is_subscript_code(arg: Arg) -> bool:
-    return bool(re.search(r"\w\[[^]]*(?:\$\(|`)", arg.text)) or "@P}" in arg.text
-
-
-def _split_string(args: Sequence[Arg]) -> str | None:
-    """The text of `env -S`; empty if it is not known."""
-    for index, arg in enumerate(args[1:], start=1):
-        found = re.match(r"-[iv0]*S(.*)|--split-string(?:=(.*))?", arg.text, re.DOTALL)
-        if found is None:
-            continue
-        rest = [found[1] or found[2] or "", *(a.text for a in args[index + 1 :])]
-        known = all(a.known for a in args[index:])
-        return (
-            " ".join(rest)
-            if known and "\\" not in "".join(rest) and "$" not in "".join(rest)
-            else ""
-        )
-    return None

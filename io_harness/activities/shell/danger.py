@@ -13,10 +13,10 @@ from io_harness.workflows.patterns import command_matches
 from .words import Arg, canonical
 
 _GIT_DISCARD = {
-    "reset": r"--(?:h|me)\w*\Z",
+    "reset": r"--(?:h|me)[\w-]*\Z",
     "checkout": r"-\w*f|--f\w*\Z|[.*]\Z|:/|\./\Z",
     "restore": r"[.*]\Z|:/|\./\Z",
-    "switch": r"-\w*f|--(?:f|di)\w*\Z",
+    "switch": r"-\w*f|--(?:f|di)[\w-]*\Z",
     "branch": r"-\w*D|--f",
     "stash": r"(?:drop|clear)\Z",
     "reflog": r"(?:expire|delete|drop)\Z",

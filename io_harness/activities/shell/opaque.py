@@ -63,13 +63,15 @@ _INTERPRETERS: dict[str, Interpreter] = {
     "sqlite3": Interpreter(reads_stdin=True),
 }
 _CODE_MODULES = frozenset({"timeit", "pdb", "code", "asyncio", "runpy", "trace", "IPython"})
+_STREAM = re.compile(r"-\Z|/dev/(?:stdin|fd/)|/proc/(?:self|\d+|thread-self)/fd/")
+"""Standard input, or another open file, as the name of a script."""
 _QUESTIONS = frozenset({"--version", "-V", "-v", "--help", "-h", "-?", "version", "help"})
 
 _ALWAYS = re.compile(
     r"(?:parallel|at|batch|crontab|gdb|lldb|rr|ed|ex|expect|pwsh|powershell|cmd|csh|tcsh|fish|nu|xonsh"
     r"|elvish|screen|tmux|socat|run-parts|start-stop-daemon|systemd-run|entr|nodemon|watchexec|ssh|mosh"
     r"|rsh|nsenter|unshare|lxc-attach|machinectl|firejail|proxychains4?|torify|logrotate|gtester|reptyr"
-    r"|update-alternatives|rlwrap|watchman|flock|watch|hyperfine|dotenv|cross-env|concurrently"
+    r"|setarch|linux32|linux64|update-alternatives|rlwrap|watchman|flock|watch|hyperfine|dotenv|cross-env|concurrently"
     r"|npm-run-all|runuser|su|script)\Z"
 )
 """Their arguments are commands in a language of their own, or run where nothing here holds."""
@@ -119,8 +121,10 @@ _WORDS: dict[str, re.Pattern[str]] = {
     "clang": re.compile(r"-(?:fplugin|Xclang|B)"),
     "rustc": re.compile(r"(?:-C)?linker="),
     "java": re.compile(r"-XX:On|-agent|-javaagent|@"),
-    "make": re.compile(r"(?:[.]?SHELL[A-Z]*|MAKEFLAGS|MAKE)\s*[:?!+]?="),
-    "gmake": re.compile(r"(?:[.]?SHELL[A-Z]*|MAKEFLAGS|MAKE)\s*[:?!+]?="),
+    "make": re.compile(
+        r"-\Z|-\w*f-|-\w*f?/dev/|/dev/|(?:[.]?SHELL[A-Z]*|MAKEFLAGS|MAKE)\s*[:?!+]?="
+    ),
+    "gmake": re.compile(r"-\Z|-\w*f-|/dev/|(?:[.]?SHELL[A-Z]*|MAKEFLAGS|MAKE)\s*[:?!+]?="),
     "cmake": re.compile(r"-E\Z|-P\Z"),
     "vim": re.compile(r"\+|--cmd|--remote"),
     "vi": re.compile(r"\+|--cmd"),
@@ -138,6 +142,11 @@ _WORDS: dict[str, re.Pattern[str]] = {
 """Beginnings of words that bring a command."""
 
 _VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|php|node|tclsh|gcc|g\+\+|clang)[-]?\d[\d.]*\Z")
+
+
+def is_stream(name: str) -> bool:
+    """Whether a file name stands for an open file, whose content the command line doesn't show."""
+    return bool(_STREAM.match(name))
 
 
 def base_name(name: str) -> str:
@@ -186,7 +195,7 @@ def _interpreter(spec: Interpreter, args: Sequence[Arg]) -> bool:
         text = args[at].text
         if not args[at].known:
             return True
-        if text == "-":
+        if _STREAM.match(text):
             return True
         if not text.startswith("-"):
             return text in spec.words

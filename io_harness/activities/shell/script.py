@@ -6,22 +6,33 @@ understand is reported as opaque, besides everything that was found in it.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
-from .words import Arg, decode
+from .grammar import (
+    ambiguous,
+    arithmetic,
+    depth,
+    expansions,
+    join_lines,
+    leaves,
+    parse,
+    substitutions,
+)
+from .words import Arg, decode, document_openings, is_one_word, openings
 
 Folders = frozenset[str] | None
 """In which absolute folders a command may find itself; None if that can't be known."""
 
 MAX_LENGTH = 100_000
 _MAX_FOLDERS = 8
-_MAX_CONTINUATIONS = 500
+_MAX_DEPTH = 150
+_RESERVED = frozenset(
+    {"{", "}", "!", "then", "do", "done", "fi", "else", "elif", "esac", "in", "]]"}
+)
+"""Taken for a command's name, one of these says that the grammar lost its way."""
 
 
 class After(NamedTuple):
@@ -53,13 +64,21 @@ class Reader(Protocol):
 
 def read_script(source: str, reader: Reader, folders: Folders) -> After:
     """Tell `reader` every simple command and redirection of the script that may come to run."""
-    if len(source) > MAX_LENGTH or any(_ambiguous(char) for char in source):
-        reader.opaque(source[:MAX_LENGTH])
-    joined = _join_lines(source)
-    tree = _parse(joined)
-    if tree.has_error:
+    joined = join_lines(source) if _is_text(source) else None
+    if joined is None:
+        reader.opaque(source[:MAX_LENGTH].encode(errors="replace").decode())
+        return After(None, None)
+    tree = parse(joined)
+    if any(ambiguous(char) for char in source) or tree.has_error:
         reader.opaque(source)
+    if depth(tree) > _MAX_DEPTH:
+        reader.opaque(source)
+        return After(None, None)
     return _Walk(joined.encode(), reader).visit(tree, folders)
+
+
+def _is_text(source: str) -> bool:
+    return len(source) <= MAX_LENGTH and not any("\ud800" <= char <= "\udfff" for char in source)
 
 
 def both(one: Folders, other: Folders) -> Folders:
@@ -67,60 +86,6 @@ def both(one: Folders, other: Folders) -> Folders:
         return None
     union = one | other
     return union if len(union) <= _MAX_FOLDERS else None
-
-
-def _ambiguous(char: str) -> bool:
-    """Characters that bash and the grammar may take differently: blanks other than space, controls,
-    invisible ones."""
-    if " " <= char <= "~" or char in "\n\t":
-        return False
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
-
-
-def _parse(source: str) -> Node:
-    return Parser(_language()).parse(source.encode()).root_node
-
-
-def _language() -> Language:
-    global _LANGUAGE
-    if _LANGUAGE is None:
-        _LANGUAGE = Language(tree_sitter_bash.language())
-    return _LANGUAGE
-
-
-_LANGUAGE: Language | None = None
-
-
-def _join_lines(source: str) -> str:
-    """Remove each backslash before a line's end as bash does: not in comments, single quotes or quoted
-    here-documents. From left to right, since what stands before decides what the next one is in."""
-    start = 0
-    for _ in range(_MAX_CONTINUATIONS):
-        found = re.compile(r"(?<!\\)(?:\\\\)*(\\\n)").search(source, start)
-        if found is None:
-            return source
-        at = found.start(1)
-        if _is_verbatim(source, at):
-            start = found.end()
-        else:
-            source = source[:at] + source[found.end() :]
-            start = max(0, at - 1)
-    return source
-
-
-def _is_verbatim(source: str, at: int) -> bool:
-    offset = len(source[:at].encode())
-    node = _parse(source).descendant_for_byte_range(offset, offset + 1)
-    while node is not None:
-        if node.type in ("comment", "raw_string", "ansi_c_string"):
-            return True
-        if node.type == "heredoc_redirect":
-            start = next((c for c in node.children if c.type == "heredoc_start"), None)
-            body = next((c for c in node.children if c.type == "heredoc_body"), None)
-            inside = body is not None and body.start_byte <= offset < body.end_byte
-            return inside and start is not None and bool(re.search(rb"['\"\\]", start.text or b""))
-        node = node.parent
-    return False
 
 
 class _Walk:
@@ -136,6 +101,19 @@ class _Walk:
 
     def word(self, node: Node) -> Arg:
         return decode(self.raw(node), self.reader.home)
+
+    def argument(self, node: Node) -> Arg:
+        """A word of a simple command, which bash must take for one, too."""
+        masked = bytearray(self.source[node.start_byte : node.end_byte])
+        for inner in expansions(node):
+            text = self.raw(inner)
+            if inner.type == "expansion" and re.search(r"['\"].*[;|&\n]", text, re.DOTALL):
+                self.reader.opaque(text)
+            start = inner.start_byte - node.start_byte
+            masked[start : inner.end_byte - node.start_byte] = b"x" * len(text.encode())
+        if not is_one_word(masked.decode(errors="replace")):
+            self.reader.opaque(self.raw(node))
+        return self.word(node)
 
     def visit(self, node: Node, folders: Folders) -> After:
         match node.type:
@@ -164,7 +142,7 @@ class _Walk:
             case "test_command":
                 return self._test(node, folders)
             case "heredoc_body":
-                self._heredoc_body(node, folders)
+                self._nested(node, folders)
                 return After(folders, folders)
             case _:
                 return self._children(node, folders)
@@ -218,7 +196,7 @@ class _Walk:
                 case "file_redirect" | "herestring_redirect":
                     args += self._redirect(child, folders)
                 case _:
-                    args.append(self.word(child))
+                    args.append(self.argument(child))
         return self.reader.command(assignments, args + more, folders)
 
     def _check_gaps(self, node: Node) -> None:
@@ -229,6 +207,10 @@ class _Walk:
             if gap.strip(" \t") or (not gap and not redirects):
                 self.reader.opaque(self.raw(node))
                 return
+        name, *words = [self.raw(child) for child in node.children] or [""]
+        compound = name in ("time", "coproc") and any(word in ("!", "{", "(") for word in words)
+        if compound or name in _RESERVED:
+            self.reader.opaque(self.raw(node))
 
     def _assignment(self, node: Node) -> Assignment:
         name, _, _ = self.raw(node).partition("=")
@@ -251,13 +233,23 @@ class _Walk:
     def _test(self, node: Node, folders: Folders) -> After:
         self._nested(node, folders)
         words = [Arg(self.raw(node.children[0]))]
-        words += [self.word(leaf) for leaf in _leaves(node) if leaf.is_named]
+        words += [self.word(leaf) for leaf in leaves(node) if leaf.is_named]
         return self.reader.command([], words, folders)
 
     def _nested(self, node: Node, folders: Folders) -> None:
-        """Visit the substitutions anywhere in a word."""
-        for inner in _substitutions(node):
+        """Visit the substitutions anywhere in a word, or in a here-document."""
+        found = list(substitutions(node))
+        for inner in found:
             self.visit(inner, folders)
+        # One character per byte, so that positions are the grammar's.
+        source = self.source[node.start_byte : node.end_byte].decode("latin-1")
+        document = node.type == "heredoc_body"
+        seen = [(f.start_byte, f.end_byte) for f in (*found, *arithmetic(node))]
+        for opening in document_openings(source) if document else openings(source):
+            at = node.start_byte + opening
+            if not any(start <= at < end for start, end in seen):
+                self.reader.opaque(self.raw(node))
+                return
 
     # --- redirections -------------------------------------------------------------------------
 
@@ -310,11 +302,11 @@ class _Walk:
         destinations."""
         operator, *rest = [c for c in node.children if c.type != "file_descriptor"]
         if node.type == "herestring_redirect":
-            return [self.word(child) for child in rest[1:]]
+            return [self.argument(child) for child in rest[1:]]
         if not rest:
             return []
-        self.reader.redirect(operator.type, self.word(rest[0]), folders)
-        return [self.word(child) for child in rest[1:]]
+        self.reader.redirect(operator.type, self.argument(rest[0]), folders)
+        return [self.argument(child) for child in rest[1:]]
 
     def _heredoc(self, node: Node, folders: Folders) -> tuple[list[Arg], list[Node]]:
         args: list[Arg] = []
@@ -326,7 +318,7 @@ class _Walk:
         elif body is not None:
             self._check_heredoc(node.children[0].type, start, body, end)
             if not re.search(r"['\"\\]", self.raw(start)):
-                self._heredoc_body(body, folders)
+                self._nested(body, folders)
         for index, child in enumerate(node.children):
             field = node.field_name_for_child(index)
             if child.type.startswith("heredoc_") or not child.is_named:
@@ -336,7 +328,7 @@ class _Walk:
                 args += self._redirect(child, folders)
             elif field == "argument":
                 self._nested(child, folders)
-                args.append(self.word(child))
+                args.append(self.argument(child))
             elif child.type != "file_descriptor":
                 follow.append(child)
         return args, follow
@@ -350,25 +342,3 @@ class _Walk:
             lines = [line.lstrip("\t") for line in lines]
         if delimiter in lines[:-1] or lines[-1] != delimiter or following not in ("", "\n", ")"):
             self.reader.opaque(self.raw(start))
-
-    def _heredoc_body(self, node: Node, folders: Folders) -> None:
-        self._nested(node, folders)
-        if "`" in self.raw(node):  # the grammar doesn't look for this form here
-            self.reader.opaque(self.raw(node))
-
-
-def _substitutions(node: Node) -> Iterator[Node]:
-    """The outermost command and process substitutions in a node."""
-    if node.type in ("command_substitution", "process_substitution"):
-        yield node
-        return
-    for child in node.named_children:
-        yield from _substitutions(child)
-
-
-def _leaves(node: Node) -> Iterable[Node]:
-    if node.type in ("string", "raw_string", "concatenation", "expansion", "command_substitution"):
-        return [node]
-    if node.child_count == 0:
-        return [node]
-    return [leaf for child in node.children for leaf in _leaves(child)]

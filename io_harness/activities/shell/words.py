@@ -11,6 +11,10 @@ _ANSI = {
     "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
 _EXPANDS = re.compile(r"[A-Za-z0-9_{(\[@*#?$!-]")
+_ONE_WORD = re.compile(
+    r"""(?:[^\s'"\\;|&()<>$`]|\\.|\$?"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|'[^']*'|\$)*""",
+    re.DOTALL,
+)
 _HOME = re.compile(r"\$(?:HOME\b|\{HOME\})")
 
 
@@ -45,6 +49,49 @@ def literals(words: list[str] | tuple[str, ...]) -> list[Arg]:
 def decode(raw: str, home: str) -> Arg:
     """What bash makes of one word of its source."""
     return _Decoder(raw, home).decode()
+
+
+def document_openings(raw: str) -> list[int]:
+    """Where a substitution begins in a here-document, in which quotes mean nothing."""
+    return [found.start(1) for found in re.finditer(r"(?<!\\)(?:\\\\)*(`|\$\()", raw)]
+
+
+def openings(raw: str) -> list[int]:
+    """Where a substitution may begin in the source of a word: rather one too many than one too few."""
+    found: list[int] = []
+    plain = "${" not in raw  # in `${...}` quotes follow other rules
+    double = False
+    at = 0
+    while at < len(raw):
+        char = raw[at]
+        if char == "\\":
+            at += 2
+            continue
+        if char == "'" and plain and not double:
+            at = _closing(raw, at)
+        elif char == '"':
+            double = not double
+        elif (char == "`" or (char == "$" and raw.startswith("(", at + 1))) or (
+            char in "<>" and raw.startswith("(", at + 1) and not (plain and double)
+        ):
+            found.append(at)
+        at += 1
+    return found
+
+
+def is_one_word(raw: str) -> bool:
+    """Whether bash, too, takes this source without expansions for one word: all quotes are closed, and
+    nothing that ends a word is outside of them."""
+    return _ONE_WORD.fullmatch(raw) is not None
+
+
+def _closing(raw: str, at: int) -> int:
+    """Index of the quote that closes the single quote at `at`, which a `$` makes know escapes."""
+    if at and raw[at - 1] == "$":
+        end = re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL).match(raw, at + 1)
+        return end.end() - 1 if end else len(raw)
+    closing = raw.find("'", at + 1)
+    return closing if closing >= 0 else len(raw)
 
 
 class _Decoder:

@@ -89,7 +89,6 @@ WRAPPERS: dict[tuple[str, ...], Wrapper] = {
     ("stdbuf",): Wrapper(Options("", "ioe", (), ("input", "output", "error"))),
     ("unbuffer",): Wrapper(Options("p")),
     ("setsid",): Wrapper(Options("cfw", "", ("ctty", "fork", "wait"))),
-    ("setarch",): Wrapper(Options("RBFILSTXZv3"), before=1),
     ("timeout",): Wrapper(
         Options("fpv", "ks", ("foreground", "preserve-status", "verbose"), ("kill-after", "signal")),
         before=1,

@@ -1,0 +1,43 @@
+"""What decides, besides its words, which program a command runs."""
+
+import re
+
+from .words import Arg
+
+_VARIABLES = re.compile(
+    r"(?:PATH|IFS|ENV|BASH_ENV|BASH_FUNC.*|SHELL|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|HOME|CDPATH"
+    r"|XDG_CONFIG_HOME|LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT\Z|PAGER\Z).*|SSH_ASKPASS"
+    r"|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|MANPAGER|MANOPT|PYTHONSTARTUP|PYTHONHOME|PYTHONBREAKPOINT"
+    r"|PYTHONINSPECT|PYTHONUSERBASE|PERL5OPT|PERL5LIB|PERL5DB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS"
+    r"|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|RUSTC|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_BUILD_RUSTC.*"
+    r"|CARGO_TARGET_.*_(?:RUNNER|LINKER)|MAKEFLAGS|MAKEFILES|GOFLAGS|GOTOOLDIR|npm_config_script_shell"
+    r"|NPM_CONFIG_SCRIPT_SHELL|TAR_OPTIONS|RSYNC_RSH|CVS_RSH|SVN_SSH|LUA_INIT.*|AWKPATH|GCC_EXEC_PREFIX"
+    r"|COMPILER_PATH|GAWK_.*|FCEDIT|GLOBIGNORE|EXECIGNORE)\Z"
+)
+_DECLARE = frozenset({"export", "declare", "typeset", "local", "readonly"})
+_EVALUATE = frozenset({"printf", "test", "[", "[[", "read", "unset", "let", *_DECLARE})
+"""Builtins that evaluate subscripts, and with them substitutions, in their arguments."""
+
+
+def steers(variable: str) -> bool:
+    """Whether a variable decides which program runs, or with what code."""
+    return bool(_VARIABLES.match(variable))
+
+
+def holds_code(arg: Arg) -> bool:
+    """Whether a literal text holds a substitution that something may yet carry out."""
+    return arg.known and bool(re.search(r"\$\(|`|\$\{", arg.text))
+
+
+def holds_subscript_code(arg: Arg) -> bool:
+    """Whether a text is a subscript that arithmetic would evaluate, or is expanded like a prompt."""
+    return bool(re.search(r"\w\[[^]]*(?:\$\(|`)", arg.text)) or "@P}" in arg.text
+
+
+def sets_steering(name: str, args: list[Arg]) -> bool:
+    """Whether a builtin sets a variable that steers, or evaluates code in its arguments."""
+    if name in _EVALUATE and any(holds_code(arg) for arg in args):
+        return True
+    if name in _DECLARE or name in ("read", "unset"):
+        return any(steers(arg.text.split("=")[0]) for arg in args)
+    return name == "printf" and bool(args) and args[0].text == "-v" and steers(args[1].text)
