@@ -40,7 +40,7 @@ from io_harness.sandbox.egress.limits import (
 )
 from io_harness.sandbox.egress.proxy import Proxy
 from io_harness.sandbox.egress.resolver import NotResolved, Resolver, SystemResolver
-from io_harness.sandbox.egress.rules import BadRule, Effect, Rule, Rules
+from io_harness.sandbox.egress.rules import BadRule, Effect, Judge, Rule, Rules, Verdict
 from io_harness.sandbox.egress.session import LimitExceeded, Session
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "EgressLimits",
     "Host",
     "InsideListener",
+    "Judge",
     "LimitExceeded",
     "Network",
     "NotResolved",
@@ -72,6 +73,7 @@ __all__ = [
     "Session",
     "SystemResolver",
     "Target",
+    "Verdict",
     "Via",
     "canonical_host",
     "decide",

@@ -34,7 +34,7 @@ class AuditRow:
         at: seconds since the epoch.
         session: the session's name.
         reason: None when allowed.
-        rule, layer: what decided, where a rule did.
+        rule, layer: what decided, where it came to that; no rule: what holds without one.
         asked: whether it was allowed by an answer.
         addresses: pinned, where allowed.
     """
@@ -88,8 +88,8 @@ class AuditLog:
         return row
 
     def _row(self, via: Via, decision: Decision, detail: str) -> AuditRow:
-        rule = decision.rule
-        text, layer = (str(rule), rule.layer) if rule else (None, None)
+        verdict = decision.verdict
+        text, layer = (verdict.rule, verdict.layer) if verdict else (None, None)
         at = time.time()
         match decision:
             case Allowed(target, _, asked, addresses):

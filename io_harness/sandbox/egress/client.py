@@ -15,7 +15,7 @@ import httpcore
 import httpx
 
 from io_harness.sandbox.egress.audit import Via
-from io_harness.sandbox.egress.decision import Denied, Reason
+from io_harness.sandbox.egress.decision import Denied, Reason, by_verdict
 from io_harness.sandbox.egress.hosts import BadHost, Target, canonical_host
 from io_harness.sandbox.egress.resolver import Resolver
 from io_harness.sandbox.egress.rules import Effect
@@ -119,10 +119,9 @@ class EgressTransport(httpx.AsyncHTTPTransport):
         except (BadHost, KeyError) as error:
             denied = Denied(url.host[:253], url.port or 0, Reason.BAD_HOST, detail=str(error))
         else:
-            effect, rule = self._session.rules.judge(target)
-            if effect is not Effect.DENY:
+            verdict = self._session.rules.judge(target)
+            if verdict.effect is not Effect.DENY:
                 return await super().handle_async_request(request)
-            reason = Reason.DENIED_BY_RULE if rule else Reason.NO_RULE
-            denied = Denied(target.host, target.port, reason, rule)
+            denied = by_verdict(target, verdict)
         self._session.audit.record(Via.CLIENT, denied)
         raise EgressRefused(denied)

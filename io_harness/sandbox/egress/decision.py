@@ -23,7 +23,7 @@ from io_harness.sandbox.egress.hosts import (
     canonical_host,
 )
 from io_harness.sandbox.egress.resolver import NotResolved, Resolver
-from io_harness.sandbox.egress.rules import Effect, Rule, Rules
+from io_harness.sandbox.egress.rules import Effect, Judge, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +58,13 @@ class Allowed:
     """The connection may be made, to these addresses only.
 
     Attributes:
-        rule: the allow or ask rule that matched; None when the default allowed it.
+        verdict: by which rule of which layer.
         asked: a person or policy outside was asked and said yes.
         addresses: what the name resolved to, all of which passed the address table.
     """
 
     target: Target
-    rule: Rule | None
+    verdict: Verdict
     asked: bool
     addresses: tuple[Address, ...]
 
@@ -75,19 +75,19 @@ class Denied:
 
     Attributes:
         host, port: as asked for; the host is raw text (at most 253 characters) if it is no host.
-        rule: the rule that refused, where one did.
+        verdict: by which rule of which layer, where it came to that.
         detail: what a reader needs besides the reason, such as the refused address.
     """
 
     host: str
     port: int
     reason: Reason
-    rule: Rule | None = None
+    verdict: Verdict | None = None
     detail: str = ""
 
     def __str__(self) -> str:
         cause = self.reason.value.replace("_", " ")
-        rule = f" (rule: {self.rule}, layer: {self.rule.layer})" if self.rule else ""
+        rule = f" ({self.verdict})" if self.verdict and self.verdict.rule else ""
         detail = f": {self.detail}" if self.detail else ""
         where = f"{self.host}:{self.port}" if self.host else "request"
         return f"{where} refused, {cause}{detail}{rule}"
@@ -98,10 +98,10 @@ Decision = Allowed | Denied
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Put to whoever may approve: may this target be reached? `rule` is the ask rule, if any."""
+    """Put to whoever may approve: may this target be reached? The verdict says which rule asks."""
 
     target: Target
-    rule: Rule | None
+    verdict: Verdict
 
 
 Ask = Callable[[Question], Awaitable[bool]]
@@ -111,7 +111,7 @@ Ask = Callable[[Question], Awaitable[bool]]
 async def decide(
     host: str,
     port: int,
-    rules: Rules | Callable[[], Rules],
+    rules: Judge | Callable[[], Judge],
     resolver: Resolver,
     *,
     ask: Ask | None = None,
@@ -132,22 +132,27 @@ async def decide(
         target = Target(canonical_host(host), port)
     except BadHost as error:
         return Denied(host[:253], port, Reason.BAD_HOST, detail=str(error))
-    read = rules if callable(rules) else lambda: rules
-    effect, rule = read().judge(target)
+    read: Callable[[], Judge] = rules if callable(rules) else lambda: rules
+    verdict = read().judge(target)
     asked = False
-    if effect is Effect.ASK:
-        if refused := await _put(Question(target, rule), ask, ask_seconds):
-            return Denied(target.host, port, refused, rule)
+    if verdict.effect is Effect.ASK:
+        if refused := await _put(Question(target, verdict), ask, ask_seconds):
+            return Denied(target.host, port, refused, verdict)
         asked = True
-        effect, rule = read().judge(target)
-    match effect:
+        verdict = read().judge(target)
+    match verdict.effect:
         case Effect.DENY:
-            reason = Reason.DENIED_BY_RULE if rule else Reason.NO_RULE
-            return Denied(target.host, port, reason, rule)
+            return by_verdict(target, verdict)
         case Effect.ALLOW | Effect.ASK:
-            return await _pin(target, rule, asked, read(), resolver, resolve_seconds)
+            return await _pin(target, verdict, asked, read(), resolver, resolve_seconds)
         case _:
-            assert_never(effect)
+            assert_never(verdict.effect)
+
+
+def by_verdict(target: Target, verdict: Verdict) -> Denied:
+    """The refusal of a target that the verdict denies."""
+    reason = Reason.DENIED_BY_RULE if verdict.rule else Reason.NO_RULE
+    return Denied(target.host, target.port, reason, verdict)
 
 
 async def _put(question: Question, ask: Ask | None, seconds: float) -> Reason | None:
@@ -165,21 +170,30 @@ async def _put(question: Question, ask: Ask | None, seconds: float) -> Reason | 
 
 
 async def _pin(
-    target: Target, rule: Rule | None, asked: bool, rules: Rules, resolver: Resolver, seconds: float
+    target: Target,
+    verdict: Verdict,
+    asked: bool,
+    rules: Judge,
+    resolver: Resolver,
+    seconds: float,
 ) -> Decision:
     try:
         addresses = await _resolve(target.host, resolver, seconds)
     except TimeoutError:
         return Denied(
-            target.host, target.port, Reason.RESOLVE_TIMED_OUT, rule, f"no answer in {seconds:g} s"
+            target.host,
+            target.port,
+            Reason.RESOLVE_TIMED_OUT,
+            verdict,
+            f"no answer in {seconds:g} s",
         )
     except NotResolved as error:
-        return Denied(target.host, target.port, Reason.NOT_RESOLVED, rule, str(error))
+        return Denied(target.host, target.port, Reason.NOT_RESOLVED, verdict, str(error))
     for address in addresses:
         if why := refusal(address, rules.opened):
             detail = f"{address} is {why}"
-            return Denied(target.host, target.port, Reason.ADDRESS_REFUSED, rule, detail)
-    return Allowed(target, rule, asked, addresses)
+            return Denied(target.host, target.port, Reason.ADDRESS_REFUSED, verdict, detail)
+    return Allowed(target, verdict, asked, addresses)
 
 
 async def _resolve(host: Host, resolver: Resolver, seconds: float) -> tuple[Address, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from dataclasses import replace
 
 import dns.exception
 import dns.flags
@@ -20,8 +21,9 @@ import dns.rdatatype
 import dns.rrset
 
 from io_harness.sandbox.egress.audit import Via
-from io_harness.sandbox.egress.decision import Denied, Reason
-from io_harness.sandbox.egress.hosts import BadHost, address_of, canonical_host
+from io_harness.sandbox.egress.decision import Denied, Reason, by_verdict
+from io_harness.sandbox.egress.hosts import BadHost, Target, address_of, canonical_host
+from io_harness.sandbox.egress.rules import DEFAULT_PORTS, Effect
 from io_harness.sandbox.egress.session import Session
 
 log = logging.getLogger(__name__)
@@ -71,24 +73,34 @@ def answer(wire: bytes, session: Session, told: set[str]) -> bytes | None:
         reply.set_rcode(dns.rcode.REFUSED)
         return reply.to_wire()
     name = question.name.to_text(omit_final_dot=True)
-    address, why = _address_for(name, session)
-    if why is not None:
-        reply.set_rcode(dns.rcode.NXDOMAIN if address is None else dns.rcode.SERVFAIL)
-        _tell_once(Denied(name[:253], 0, why), session, told)
-    elif address is not None and question.rdtype in (dns.rdatatype.A, dns.rdatatype.ANY):
-        reply.answer.append(dns.rrset.from_text(question.name, _TTL, "IN", "A", address))
+    found = _address_for(name, session)
+    if isinstance(found, Denied):
+        out_of_names = found.reason is Reason.LIMIT
+        reply.set_rcode(dns.rcode.SERVFAIL if out_of_names else dns.rcode.NXDOMAIN)
+        _tell_once(found, session, told)
+    elif question.rdtype in (dns.rdatatype.A, dns.rdatatype.ANY):
+        reply.answer.append(dns.rrset.from_text(question.name, _TTL, "IN", "A", found))
     return reply.to_wire()
 
 
-def _address_for(name: str, session: Session) -> tuple[str | None, Reason | None]:
+def _address_for(name: str, session: Session) -> str | Denied:
+    """An invented address if the rules could allow a port that is captured."""
     try:
         host = canonical_host(name)
-    except BadHost:
-        return None, Reason.BAD_HOST
-    if address_of(host) is not None or not session.rules.may_reach(host):
-        return None, Reason.NO_RULE
-    address = session.invent_address(host)
-    return (address, None) if address is not None else ("", Reason.LIMIT)
+    except BadHost as error:
+        return Denied(name[:253], 0, Reason.BAD_HOST, detail=str(error))
+    if address_of(host) is not None:
+        return Denied(host, 0, Reason.BAD_HOST, detail="an address is no name")
+    verdicts = [session.rules.judge(Target(host, port)) for port in sorted(DEFAULT_PORTS)]
+    if all(verdict.effect is Effect.DENY for verdict in verdicts):
+        refused = by_verdict(Target(host, 443), verdicts[-1])
+        # Programs that use the proxy don't ask here, whatever the port.
+        return replace(
+            refused, port=0, detail="asked for past the proxy, which serves 80 and 443 only"
+        )
+    if (address := session.invent_address(host)) is not None:
+        return address
+    return Denied(host, 0, Reason.LIMIT, detail=f"{session.limits.names} names have an address")
 
 
 def _tell_once(denied: Denied, session: Session, told: set[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from io_harness.sandbox.egress.addresses import Network
 from io_harness.sandbox.egress.hosts import (
@@ -26,6 +27,36 @@ class Effect(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said about a target before its name is resolved.
+
+    Attributes:
+        rule: the rule that decided, as text; None when none matched.
+        layer: where the rule, or what holds without one, came from.
+    """
+
+    effect: Effect
+    rule: str | None = None
+    layer: str | None = None
+
+    def __str__(self) -> str:
+        return f"rule: {self.rule or 'none'}, layer: {self.layer or 'none'}"
+
+
+class Judge(Protocol):
+    """What decides about hosts: `Rules`, or a policy that the caller already has."""
+
+    @property
+    def opened(self) -> tuple[Network, ...]:
+        """Networks that the address table would refuse and that were opened by name."""
+        ...
+
+    def judge(self, target: Target) -> Verdict:
+        """The verdict on a host and port. Pure: the same target, the same verdict."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +113,11 @@ class Rule:
     def matches(self, target: Target) -> bool:
         if self.ports is not None and target.port not in self.ports:
             return False
-        return self.matches_name(target.host)
-
-    def matches_name(self, host: Host) -> bool:
-        """Whether the host matches, whatever the port."""
         if self.host is None:
             return True
         if self.subdomains:
-            return address_of(host) is None and host.endswith(f".{self.host}")
-        return host == self.host
+            return address_of(target.host) is None and target.host.endswith(f".{self.host}")
+        return target.host == self.host
 
     def __str__(self) -> str:
         host = "*" if self.host is None else f"[{self.host}]" if ":" in self.host else self.host
@@ -116,23 +143,13 @@ class Rules:
     default: Effect = Effect.DENY
     opened: tuple[Network, ...] = ()
 
-    def judge(self, target: Target) -> tuple[Effect, Rule | None]:
-        """The effect on a target and the rule that caused it (None: the default)."""
+    def judge(self, target: Target) -> Verdict:
+        """The effect on a target and the rule that caused it."""
         for effect in (Effect.DENY, Effect.ASK, Effect.ALLOW):
             for rule in self.rules:
                 if rule.effect is effect and rule.matches(target):
-                    return effect, rule
-        return self.default, None
-
-    def may_reach(self, host: Host) -> bool:
-        """Whether some port of the host could be allowed; says which names the DNS answerer knows."""
-        if any(
-            r.effect is Effect.DENY and r.ports is None and r.matches_name(host) for r in self.rules
-        ):
-            return False
-        return self.default is not Effect.DENY or any(
-            r.effect is not Effect.DENY and r.matches_name(host) for r in self.rules
-        )
+                    return Verdict(effect, str(rule), rule.layer)
+        return Verdict(self.default)
 
     @classmethod
     def allowing(cls, *hosts: str, layer: str = "run", opened: tuple[Network, ...] = ()) -> Rules:

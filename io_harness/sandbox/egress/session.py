@@ -11,7 +11,7 @@ from io_harness.sandbox.egress.decision import Ask, Decision, decide
 from io_harness.sandbox.egress.hosts import Host
 from io_harness.sandbox.egress.limits import EgressLimits
 from io_harness.sandbox.egress.resolver import Resolver
-from io_harness.sandbox.egress.rules import Rules
+from io_harness.sandbox.egress.rules import Judge
 
 _FIRST_INVENTED = int(ipaddress.IPv4Address("127.1.0.1"))
 
@@ -34,14 +34,14 @@ class Session:
     def __init__(
         self,
         name: str,
-        rules: Rules,
+        rules: Judge,
         *,
         ask: Ask | None = None,
         limits: EgressLimits | None = None,
         on_row: Callable[[AuditRow], None] | None = None,
     ) -> None:
         self.name = name
-        self.rules = rules
+        self.rules: Judge = rules
         self.limits = limits or EgressLimits()
         self.token = secrets.token_urlsafe(32)
         self.audit = AuditLog(name, self.limits.audit_rows, on_row)

@@ -111,7 +111,7 @@ async def test_a_deny_counts_for_a_connection_that_is_kept_open() -> None:
             await http.get(f"http://api.example:{port}/2")
             assert session.audit.allowed == 1
             deny = Rule.parse(Effect.DENY, "api.example", "admin")
-            session.rules = Rules((*session.rules.rules, deny), opened=LOOPBACK)
+            session.rules = Rules((deny,), default=Effect.ALLOW, opened=LOOPBACK)
             with pytest.raises(EgressRefused, match="layer: admin"):
                 await http.get(f"http://api.example:{port}/3")
     assert len(seen) == 2

@@ -4,7 +4,7 @@ import ipaddress
 import pytest
 
 from io_harness.sandbox.egress.decision import Allowed, Decision, Denied, Question, Reason, decide
-from io_harness.sandbox.egress.rules import Effect, Rule, Rules
+from io_harness.sandbox.egress.rules import Effect, Rule, Rules, Verdict
 
 from .resolvers import Answers, Hanging
 
@@ -47,7 +47,7 @@ async def test_an_allowed_name_is_pinned(spelling: str) -> None:
     assert isinstance(decision, Allowed)
     assert str(decision.target) == "good.example:443"
     assert decision.addresses == (ipaddress.ip_address(PUBLIC),)
-    assert str(decision.rule) == "allow *.example"
+    assert decision.verdict == Verdict(Effect.ALLOW, "allow *.example", "run")
     assert not decision.asked
 
 
@@ -117,7 +117,7 @@ async def test_an_approved_question_allows_and_says_so() -> None:
     put: list[str] = []
 
     async def ask(question: Question) -> bool:
-        put.append(f"{question.target} {question.rule}")
+        put.append(f"{question.target} {question.verdict.rule}")
         return True
 
     decision = await decide("ask.example", 443, RULES, NAMES, ask=ask)
@@ -171,7 +171,7 @@ async def test_a_default_of_ask_asks_for_what_no_rule_names() -> None:
     rules = Rules(default=Effect.ASK)
     allowed = await decide("good.example", 22, rules, NAMES, ask=yes)
     assert isinstance(allowed, Allowed)
-    assert allowed.rule is None
+    assert allowed.verdict.rule is None
     assert reason(await decide("good.example", 22, rules, NAMES)) is Reason.ASK_REFUSED
 
 

@@ -72,6 +72,14 @@ def test_one_name_keeps_one_address_in_every_spelling(session: Session) -> None:
     assert address(put(session, "a.example")) != address(put(session, "x.b.example"))
 
 
+def test_a_name_for_another_port_is_for_programs_that_use_the_proxy(session: Session) -> None:
+    session.rules = Rules.allowing("a.example:8443")
+    assert put(session, "a.example").rcode() == dns.rcode.NXDOMAIN
+    assert "80 and 443 only" in session.audit.rows[0].detail
+    session.rules = Rules.allowing("a.example:443")
+    assert put(session, "a.example").rcode() == dns.rcode.NOERROR
+
+
 @pytest.mark.parametrize("kind", ["AAAA", "HTTPS", "TXT", "MX", "SRV"])
 def test_other_record_types_are_empty_and_not_missing(session: Session, kind: str) -> None:
     reply = put(session, "a.example", kind)
