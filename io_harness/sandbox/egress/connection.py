@@ -165,10 +165,10 @@ class Connection:
         try:
             await relay.exchange(self._client, server, parser, request, self._session)
             await self._client.linger()
-        except relay.BadReply as error:
-            if error.started:
-                raise
-            await self._say(502, str(error))
+        except (relay.BadReply, relay.Idle) as error:
+            if parser.our_state is not h11.SEND_RESPONSE:
+                raise  # The client has a part of the reply already.
+            await self._say(504 if isinstance(error, relay.Idle) else 502, str(error))
         except h11.RemoteProtocolError:
             self._break_off(allowed.target, Reason.BAD_REQUEST, "a malformed body")
         except LimitExceeded as error:

@@ -21,11 +21,7 @@ class Idle(Exception):
 
 
 class BadReply(Exception):
-    """The server's reply is no HTTP/1. `started` says whether the client already has a part."""
-
-    def __init__(self, message: str, started: bool) -> None:
-        super().__init__(message)
-        self.started = started
+    """The server's reply is no HTTP/1, or none came."""
 
 
 class Meter:
@@ -121,11 +117,11 @@ async def _send_body(
     while True:
         event = incoming.next_event()
         if event is h11.NEED_DATA:
-            data = await client.receive()
-            meter.up(len(data))
-            incoming.receive_data(data)
+            incoming.receive_data(await client.receive())
             continue
         if isinstance(event, h11.Data):
+            # Counted here, since the first part of the body came along with the head.
+            meter.up(len(event.data))
             piece = outgoing.send(h11.Data(data=event.data)) or b""
         elif isinstance(event, h11.EndOfMessage):
             # Trailers are dropped.
@@ -152,7 +148,7 @@ async def _reply(
         try:
             event = outgoing.next_event()
         except h11.RemoteProtocolError as error:
-            raise BadReply(f"the server's reply is malformed: {error}", started) from error
+            raise BadReply(f"the server's reply is malformed: {error}") from error
         if event is h11.NEED_DATA:
             # h11 bounds only a head that is incomplete, so no read may hold a whole one too long.
             data = await server.receive(CHUNK if started else head_bytes)
@@ -175,5 +171,5 @@ async def _reply(
             # 100 was answered by the proxy; others are hints that a client can do without.
             continue
         else:
-            raise BadReply("the server closed the connection without a reply", started)
+            raise BadReply("the server closed the connection without a reply")
         await client.send(piece or b"")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from io_harness.sandbox.egress.hosts import Address
 
-CHUNK = 256 * 1024
+CHUNK = 64 * 1024
 _LINGER_SECONDS = 1.0
 _LINGER_BYTES = 1024 * 1024
 

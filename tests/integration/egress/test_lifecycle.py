@@ -209,3 +209,28 @@ async def test_roles_that_know_no_token_are_not_served_on_the_host(role: Role) -
     with pytest.raises(ValueError, match="another network namespace"):
         await Proxy(NAMES).serve(sock, session_for(1), role)
     assert sock.fileno() == -1
+
+
+async def test_a_server_that_says_nothing_is_told_from_a_refusal() -> None:
+    async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, served(session_for(port, idle_seconds=0.2)) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy)
+        writer.write(b"GET http://a.example:%d/ HTTP/1.1\r\nHost: a\r\n\r\n" % port)
+        assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 504 ")
+        writer.close()
+
+
+async def test_a_body_that_came_along_with_its_head_is_counted_once() -> None:
+    async with echo() as port:
+        session = session_for(port, total_bytes=1_000_000)
+        async with served(session) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy)
+            head = b"POST http://a.example:%d/ HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n"
+            writer.write(head % port + bytes(500))
+            await asyncio.wait_for(reader.read(), 5)
+            writer.close()
+        assert session.bytes_up == 500
