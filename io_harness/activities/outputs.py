@@ -139,8 +139,9 @@ class Recorder:
         tail = _from_line(tail)
         omitted = self.total - len(head) - len(tail)
         kept = "" if self.total <= KEPT_BYTES else f", of which the first {KEPT_BYTES:,} are kept"
+        begin = "" if head.endswith(b"\n") else "\n"
         note = (
-            f"\n[... {omitted:,} of {self.total:,} bytes omitted{kept}; "
+            f"{begin}[... {omitted:,} of {self.total:,} bytes omitted{kept}; "
             f'read_output("{self._handle}", offset={len(head)}) shows them ...]\n'
         )
         text = head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")

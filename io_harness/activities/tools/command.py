@@ -2,12 +2,11 @@
 
 from pydantic import Field
 
-from io_harness.activities.gate import CommandLine
 from io_harness.workflows.messages import Observation
 
 from .base import Args, Tool
-from .context import ToolContext, Want
-from .process import command_plan, execute
+from .context import ToolContext
+from .process import command_plan, exec_wanted, execute
 
 
 class RunCommandArgs(Args):
@@ -24,6 +23,5 @@ class RunCommand(Tool[RunCommandArgs]):
 
     async def run(self, args: RunCommandArgs, ctx: ToolContext) -> Observation:
         plan = command_plan(ctx, args.command, args.timeout_seconds)
-        line = CommandLine(args.command, root=ctx.root, home=plan.env.get("HOME", "/"))
-        ctx.require(Want("exec", line, args.command, "command"))
+        ctx.require(exec_wanted(args.command, plan))
         return await execute(plan, ctx)

@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 from io_harness import sandbox
+from io_harness.activities.gate import CommandLine
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
 
-from .context import ToolContext
+from .context import ToolContext, Want
 from .errors import CommandNotStarted
 from .terminal import Terminal
 
@@ -55,7 +56,14 @@ def command_plan(
     )
 
 
+def exec_wanted(command: str, plan: sandbox.Plan) -> Want:
+    """The command as the gate is asked about it."""
+    line = CommandLine(command, plan.workspace, home=plan.env.get("HOME", "/"))
+    return Want("exec", line, command, "command")
+
+
 def shell() -> str:
+    """The shell that runs command lines."""
     return shutil.which("bash") or "/bin/sh"
 
 

@@ -7,6 +7,7 @@ import re
 _HELD_ROWS = 64  # how far up a multi-line progress display can redraw
 _LONG_ROW = 64 * 1024
 _LONG_ESCAPE = 4096
+_TEXT = r"[^\x00-\x08\x0a-\x1f\x7f-\x9f]"
 _PLAIN = re.compile(r"[^\x00-\x09\x0b-\x1f\x7f-\x9f]*\Z")
 # A CSI, an OSC/DCS/APC/PM string up to its terminator, a charset choice, or a two-character sequence.
 _ESCAPE = (
@@ -16,9 +17,14 @@ _ESCAPE = (
     r"|\x1b[0-Z\\^-~]"
 )
 _TOKEN = re.compile(
-    rf"(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)|(?P<line>\r*\n)|(?P<cr>\r+)|(?P<bs>\x08+)|{_ESCAPE}"
+    rf"(?P<text>{_TEXT}+)|(?P<line>\r*\n)|(?P<cr>\r+)|(?P<bs>\x08+)|{_ESCAPE}"
     r"|(?P<other>[\s\S])"
 )
+# Colours and strings change nothing that is shown, and what is drawn over on one line is never seen:
+# both go before the slow way through single tokens.
+_INVISIBLE = re.compile(r"\x1b\[[\d;:]*m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_NEVER_SEEN = re.compile(rf"(?:{_TEXT}|\r)*\Z")
+_DRAWN = re.compile(_TEXT)
 _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)|\r+)\Z")
 _CSI = re.compile(r"(\d*)[\d;:]*([A-Za-z])\Z")
 
@@ -36,16 +42,20 @@ class Terminal:
     def feed(self, data: bytes) -> bytes:
         text = self._pending + self._decoder.decode(data)
         self._pending = ""
-        at_end = self._row == len(self._rows) - 1 and not self._overwrite
-        if at_end and _PLAIN.match(text):
-            return self._append(text)
         unfinished = _UNFINISHED.search(text)
         if unfinished and len(text) - unfinished.start() <= _LONG_ESCAPE:
             text, self._pending = text[: unfinished.start()], text[unfinished.start() :]
+        text = _INVISIBLE.sub("", text).replace("\r\n", "\n")
+        if "\r" in text:
+            text = "\n".join(map(_last_drawn, text.split("\n")))
+        at_end = self._row == len(self._rows) - 1 and not self._overwrite
+        if at_end and _PLAIN.match(text):
+            return self._append(text)
         settled: list[str] = []
         for token in _TOKEN.finditer(text):
             self._take(token)
-            self._settle(settled)
+            if len(self._rows) > _HELD_ROWS or len(self._rows[self._row]) > _LONG_ROW:
+                self._settle(settled)
         return "".join(settled).encode()
 
     def finish(self) -> bytes:
@@ -135,3 +145,10 @@ class Terminal:
                 del self._rows[self._row + 1 :]
             case _:
                 pass
+
+
+def _last_drawn(line: str) -> str:
+    """A line without what a later part of it draws over."""
+    at = line.rfind("\r", 0, len(line.rstrip("\r")))
+    hidden = at > 0 and _NEVER_SEEN.match(line[:at]) and _DRAWN.match(line, at + 1)
+    return line[at:] if hidden else line

@@ -125,6 +125,7 @@ def test_an_edit_reverses(lines: Lines, data: st.DataObject) -> None:
 @given(st.text(st.characters(codec="utf-16"), min_size=1), st.sampled_from(
     ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]))  # fmt: skip
 def test_decoding_gives_the_same_bytes_back(text: str, name: str) -> None:
+    assume("\0" not in text)  # the mark of UTF-16-LE and a NUL are the mark of UTF-32-LE
     data = ("\ufeff" + text).encode(name)
     file = decode(data, "f")
     assert file.to_bytes(file.text) == data
