@@ -81,14 +81,14 @@ class Rule:
     def parse(cls, effect: Effect, text: str, layer: str = "run") -> Rule:
         """Read `host`, `*.domain` or `*`, each with an optional `:port` or `:*`.
 
-        Without a port an allow or ask rule covers 80 and 443, a deny rule every port.
+        Without a port an allow rule covers 80 and 443, an ask or deny rule every port.
 
         Raises:
             BadRule: with the rule and what is wrong with it.
         """
         host_text, port_text = _split(text)
         if port_text is None:
-            ports = None if effect is Effect.DENY else DEFAULT_PORTS
+            ports = DEFAULT_PORTS if effect is Effect.ALLOW else None
         elif port_text == "*":
             ports = None
         else:
@@ -122,11 +122,9 @@ class Rule:
     def __str__(self) -> str:
         host = "*" if self.host is None else f"[{self.host}]" if ":" in self.host else self.host
         name = f"*.{host}" if self.subdomains else host
-        if self.ports is None:
-            return f"{self.effect} {name}:*"
         if self.ports == DEFAULT_PORTS:
             return f"{self.effect} {name}"
-        return f"{self.effect} {name}:{','.join(map(str, sorted(self.ports)))}"
+        return f"{self.effect} {name}:{'*' if self.ports is None else min(self.ports)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ async def test_an_approved_question_allows_and_says_so() -> None:
     decision = await decide("ask.example", 443, RULES, NAMES, ask=ask)
     assert isinstance(decision, Allowed)
     assert decision.asked
-    assert put == ["ask.example:443 ask ask.example"]
+    assert put == ["ask.example:443 ask ask.example:*"]
 
 
 async def test_questions_that_get_no_yes_are_refusals() -> None:

@@ -60,6 +60,11 @@ def test_a_deny_rule_without_a_port_covers_every_port() -> None:
     assert rules.judge(parse_authority("b.example:8443")).effect is ALLOW
 
 
+def test_an_ask_rule_without_a_port_covers_every_port_too() -> None:
+    rules = Rules((Rule.parse(ASK, "a.example"),), default=ALLOW)
+    assert rules.judge(parse_authority("a.example:22")).effect is ASK
+
+
 def test_without_rules_everything_is_denied() -> None:
     assert Rules().judge(parse_authority("a.example:443")) == Verdict(DENY)
 
