@@ -10,7 +10,7 @@ from .approvals import PendingApproval
 from .state import RunState
 
 _PREVIEW_CHARS = 6_000
-_ATTRIBUTE_STEPS = 10
+_ATTRIBUTE_STEPS = 50
 """Step and spend are written every so many steps: each write is an event of history."""
 
 

@@ -9,7 +9,7 @@ from .approvals import ApprovalBook, BookState
 from .contract import TaskContract
 from .ledger import Ledger
 from .mcp import McpState
-from .messages import Message, ModelRef
+from .messages import ModelRef
 from .model import Record
 from .own_tools import Plan
 from .payloads import Effect, Prepared, RunScope
@@ -25,7 +25,8 @@ class Carried(Record):
     scope: RunScope
     prepared: Prepared
     head: str
-    messages: tuple[Message, ...]
+    transcript: str
+    """Packed: it may be long, and history takes it once per continuation."""
     ledger: Ledger
     book: BookState
     progress: Progress
@@ -92,7 +93,7 @@ class RunState:
             scope=carried.scope,
             prepared=carried.prepared,
             head=carried.head,
-            transcript=Transcript(carried.messages),
+            transcript=Transcript.unpack(carried.transcript),
             ledger=carried.ledger,
             book=book,
             started_at=carried.started_at,
@@ -118,7 +119,7 @@ class RunState:
             scope=self.scope,
             prepared=self.prepared,
             head=self.head,
-            messages=self.transcript.messages,
+            transcript=self.transcript.pack(),
             ledger=self.ledger,
             book=self.book.state(),
             progress=self.progress,

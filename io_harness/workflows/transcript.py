@@ -1,7 +1,11 @@
 """The transcript of a run, with a digest chain by which workers cache what they have read of it."""
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Iterable
+
+from pydantic import TypeAdapter
 
 from .contract import TaskContract
 from .messages import Message
@@ -10,6 +14,9 @@ from .payloads import TranscriptMark
 
 PAGE_BYTES = 1_000_000
 """Ceiling of one page, well below the 2 MB at which the server refuses a query's result."""
+
+
+_MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
 
 
 class TranscriptPage(Record):
@@ -38,6 +45,15 @@ class Transcript:
         self._sizes: list[int] = []
         for message in messages:
             self.append(message)
+
+    @staticmethod
+    def unpack(packed: str) -> "Transcript":
+        """The transcript that `pack` packed."""
+        return Transcript(_MESSAGES.validate_json(zlib.decompress(base64.b64decode(packed))))
+
+    def pack(self) -> str:
+        """All messages as JSON, compressed (zlib) and in base64."""
+        return base64.b64encode(zlib.compress(_MESSAGES.dump_json(self.messages))).decode()
 
     def __len__(self) -> int:
         return len(self._messages)

@@ -80,3 +80,10 @@ def test_a_fold_never_splits_a_call_from_its_result(turns: int, size: int, keep:
 def test_a_conversation_of_one_turn_cannot_be_folded() -> None:
     assert cut_at(tuple(conversation(1)), 1) is None
     assert cut_at(tuple(conversation(3)), 1) is not None
+
+
+def test_a_packed_transcript_is_the_same_and_small() -> None:
+    transcript = Transcript(conversation(50, size=4_000))
+    packed = transcript.pack()
+    assert Transcript.unpack(packed).mark == transcript.mark
+    assert len(packed) < transcript.bytes / 4
