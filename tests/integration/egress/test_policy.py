@@ -22,9 +22,8 @@ TARGETS = [
     "a.example:443", "a.example:8443", "b.a.example:80", "xa.example:443", "example:443",
     "192.0.2.1:80", "192.0.2.1:22", "[2001:db8::1]:443", "xn--bcher-kva.example:80", "c.example:22",
 ]  # fmt: skip
-TEXTS = st.lists(
-    st.tuples(st.sampled_from(["allow", "ask", "deny"]), st.sampled_from(PATTERNS)), max_size=5
-)
+EFFECTS = st.sampled_from(["allow", "ask", "deny"])
+TEXTS = st.lists(st.tuples(EFFECTS, st.sampled_from(PATTERNS)), max_size=5)
 NAMES = Answers({"api.example": ["1.1.1.1"], "a.example": ["1.1.1.1"]})
 API = parse_authority("api.example:443")
 
