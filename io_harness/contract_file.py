@@ -11,6 +11,7 @@ import yaml
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from io_harness.policy_file import PolicyFileError, read_policy
 from io_harness.workflows.contract import TaskContract, contract_schema
 
 _Path = tuple[str | int, ...]
@@ -72,12 +73,16 @@ def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue
     with a named policy file read.
 
     Raises:
-        ContractError: The policy file can't be read.
+        ContractError: The policy file can't be read, or isn't a valid policy.
     """
     result = dict(data)
     policy = result.get("policy")
     if isinstance(policy, str) and policy.endswith((".yaml", ".yml", ".json")):
-        result["policy"], _ = _parse((folder / Path(policy).expanduser()).resolve())
+        try:
+            read = read_policy((folder / Path(policy).expanduser()).resolve())
+        except PolicyFileError as error:
+            raise ContractError(str(error)) from None
+        result["policy"] = read.model_dump(mode="json", exclude_defaults=True)
     for section, key in (("workspace", "path"), ("landing", "path"), ("model", "base_url")):
         fields = result.get(section)
         if not isinstance(fields, dict) or not isinstance(value := fields.get(key), str):

@@ -28,6 +28,7 @@ from .settings import Settings
 from .source import directory_of, import_source
 from .staging import stage_all
 from .store import SnapshotStore
+from .workspace_policy import workspace_policy
 
 
 async def prepare(
@@ -53,6 +54,7 @@ async def prepare(
     paths = CopyPaths.of(settings, run_key)
     async with file_lock(paths.lock) as lock:
         base = await make_copy(store, paths, contract, lock)
+    await workspace_policy(store, base)
     return Prepared(
         base=base,
         repo=repo_name(contract.workspace),

@@ -78,10 +78,13 @@ class Policy(Strict):
         """The inner policy as far as this one permits: never wider than either, at any depth."""
         return Policy(preset=None, defaults=_ALL_ALLOWED, within=(self, inner))
 
-    def narrowed(self, *layers: Layer) -> "Policy":
-        """Take on layers from a source that isn't trusted: their asks and denies count, where they are
-        stricter than this policy; their allow rules change nothing."""
-        return self.contain(Policy(preset=None, defaults=_ALL_ALLOWED, layers=layers))
+    def narrowed(self, found: "Policy") -> "Policy":
+        """Take on a policy from a source that isn't trusted. Where its rules, or defaults that it sets
+        itself, are stricter than this policy, they count; nothing else in it does."""
+        preset = found.preset if "preset" in found.model_fields_set else None
+        defaults = found.defaults or (None if preset else _ALL_ALLOWED)
+        inner = Policy(preset=preset, defaults=defaults, layers=found.layers, within=found.within)
+        return self.contain(inner)
 
     def remember(self, *rules: Rule) -> "Policy":
         """Add rules that a human gave along with a decision."""

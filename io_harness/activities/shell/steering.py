@@ -40,4 +40,9 @@ def sets_steering(name: str, args: list[Arg]) -> bool:
         return True
     if name in _DECLARE or name in ("read", "unset"):
         return any(steers(arg.text.split("=")[0]) for arg in args)
-    return name == "printf" and bool(args) and args[0].text == "-v" and steers(args[1].text)
+    return (
+        name == "printf"
+        and bool(args)
+        and args[0].text == "-v"
+        and any(steers(arg.text) for arg in args[1:2])
+    )
