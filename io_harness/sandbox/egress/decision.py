@@ -105,7 +105,8 @@ class Question:
 
 
 Ask = Callable[[Question], Awaitable[bool]]
-"""Answers a question. True approves this one connection; to approve more, change the rules."""
+"""Answers a question. True approves the connections that wait for the answer; to approve later ones
+too, change the rules."""
 
 
 async def decide(

@@ -19,10 +19,11 @@ class Proxy:
 
     Args:
         resolver: finds addresses; the host's own by default.
-        max_connections: open at once over all sessions; guards the worker's file descriptors.
+        max_connections: open at once over all sessions. Each takes two file descriptors of the
+            worker, of which a process may often have 1,024.
     """
 
-    def __init__(self, resolver: Resolver | None = None, *, max_connections: int = 1024) -> None:
+    def __init__(self, resolver: Resolver | None = None, *, max_connections: int = 256) -> None:
         self.resolver: Resolver = resolver or SystemResolver()
         self._server = Listeners(self.resolver, max_connections)
 

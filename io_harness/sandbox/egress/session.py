@@ -6,6 +6,7 @@ import ipaddress
 import secrets
 from collections.abc import Callable
 
+from io_harness.sandbox.egress.asking import SharedAsk
 from io_harness.sandbox.egress.audit import AuditLog, AuditRow
 from io_harness.sandbox.egress.decision import Ask, Decision, decide
 from io_harness.sandbox.egress.hosts import Host
@@ -48,7 +49,7 @@ class Session:
         self.open_connections = 0
         self.bytes_up = 0
         self.bytes_down = 0
-        self._ask = ask
+        self._ask = SharedAsk(ask) if ask is not None else None
         self._address_of: dict[Host, str] = {}
         self._name_at: dict[str, Host] = {}
 
