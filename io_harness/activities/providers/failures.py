@@ -189,19 +189,19 @@ def _read_error(error: JsonValue) -> tuple[tuple[str, ...], str]:
 
 
 def _classify(status: int | None, codes: Iterable[str], text: str) -> Failure:
-    known = [_BY_CODE[code] for code in codes if code in _BY_CODE]
-    if known:
-        failure = known[0]
-    elif status is not None:
-        failure = _BY_STATUS.get(
-            status, Failure.SERVER_ERROR if status >= 500 else Failure.BAD_REQUEST
-        )
-    else:
-        failure = Failure.SERVER_ERROR
-    if known and status is not None and failure is Failure.BAD_REQUEST:
-        failure = _BY_STATUS.get(status, failure)  # the code is generic, the status is not
+    """By code, as it says more than the status; but a code that says no more than "bad request"
+    gives way to the status, and some kinds are told apart by the text alone."""
+    failure = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
+    if failure is None or (failure is Failure.BAD_REQUEST and status is not None):
+        failure = _by_status(status)
     if failure in _TEXT_REFINES:
         for pattern, refined in _BY_TEXT:
             if pattern.search(text):
                 return refined
     return failure
+
+
+def _by_status(status: int | None) -> Failure:
+    if status is None or status >= 500:
+        return _BY_STATUS.get(status or 500, Failure.SERVER_ERROR)
+    return _BY_STATUS.get(status, Failure.BAD_REQUEST)

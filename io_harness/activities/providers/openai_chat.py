@@ -45,15 +45,14 @@ class ChatCompletions:
     async def complete(self, request: ModelRequest, progress: CallProgress) -> ModelReply:
         sent = body(request, self.name, self.dialect)
         reader = ChatReader(self.name, progress)
-        events = self.wire.events(
+        await self.wire.stream(
             self.endpoint,
             "chat/completions",
             sent,
+            reader.take,
             idle_seconds=request.options.idle_seconds,
             progress=progress,
         )
-        async for event in events:
-            reader.take(event)
         return reader.reply(request_bytes=len(json.dumps(sent)))
 
     async def models(self) -> tuple[OfferedModel, ...]:

@@ -33,15 +33,14 @@ class Responses:
 
     async def complete(self, request: ModelRequest, progress: CallProgress) -> ModelReply:
         reader = _Reader(self.name, progress)
-        events = self.wire.events(
+        await self.wire.stream(
             self.endpoint,
             "responses",
             body(request, self.name),
+            reader.take,
             idle_seconds=request.options.idle_seconds,
             progress=progress,
         )
-        async for event in events:
-            reader.take(event)
         return reader.reply()
 
     async def models(self) -> tuple[OfferedModel, ...]:

@@ -1,7 +1,7 @@
 """The one HTTP client under all providers. It makes no retries and follows no redirect."""
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -58,16 +58,20 @@ class Wire:
             await self._client.aclose()
             self._client = None
 
-    async def events(
+    async def stream(
         self,
         endpoint: Endpoint,
         path: str,
         body: Mapping[str, JsonValue],
+        take: Callable[[ServerEvent], None],
         *,
         idle_seconds: float,
         progress: CallProgress,
-    ) -> AsyncIterator[ServerEvent]:
-        """POST `body` and yield the events of the reply.
+    ) -> None:
+        """POST `body` and give `take` the events of the reply, one by one, until the stream ends.
+
+        `take` may raise; the connection is closed then, at once. (A generator of events would stay
+        open until it is collected.)
 
         Raises:
             ProviderError: an error status, an error in a 200 body, or a connection that was lost or
@@ -92,7 +96,7 @@ class Wire:
                         Failure.REPLY_TOO_LARGE, f"the reply is over {REPLY_BYTES} bytes"
                     )
                 for event in decoder.feed(chunk):
-                    yield event
+                    take(event)
 
     async def get(self, endpoint: Endpoint, path: str) -> JsonValue:
         """The JSON document at `path`.

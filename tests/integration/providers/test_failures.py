@@ -27,6 +27,14 @@ async def test_retry_after_is_waited_for(begin: Begin) -> None:
     assert second - first >= 2.5
 
 
+async def test_without_retry_after_waits_grow(begin: Begin) -> None:
+    async with FakeProvider(Fail(500), Fail(500), FINISH) as fake:
+        assert (await (await begin(model_of(fake))).result()).outcome is Outcome.FINISHED
+    first, second, third = (r.at for r in fake.requests)
+    assert second - first >= 1
+    assert third - second >= 2
+
+
 async def test_what_cannot_be_cured_is_not_retried(begin: Begin) -> None:
     for status, code in ((400, "BadRequest"), (401, "Unauthenticated"), (404, "NotFound")):
         async with FakeProvider(Fail(status, message="no, really")) as fake:

@@ -167,6 +167,7 @@ TABLE: list[tuple[str, int, bytes, Failure]] = [
         b'"RESOURCE_EXHAUSTED"}}]',
         Failure.RATE_LIMITED,
     ),
+    ("a generic code under a 500", 500, _openai("no"), Failure.SERVER_ERROR),
     ("an invalid code under 403", 403, _openai("no", None), Failure.FORBIDDEN),
 ]
 
