@@ -1,0 +1,1 @@
+"""Escape suite: attacks on a sandbox, each with a control in which the attack succeeds."""

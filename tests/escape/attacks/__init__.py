@@ -1,0 +1,1 @@
+"""The attacks, by kind. Imported inside the sandbox, where only the standard library is."""
