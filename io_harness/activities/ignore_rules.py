@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from .git import Git
+
 DERIVED = (
     "__pycache__/",
     "*.py[cod]",
@@ -33,48 +35,62 @@ def anchored(path: bytes) -> bytes:
     return b"/" + escaped
 
 
-def outer_patterns(top: Path, source: Path) -> list[bytes]:
-    """Patterns that the repository at `top` has for its folder `source`: from `info/exclude` and
-    from the `.gitignore` files above `source`, rewritten as seen from there."""
-    folders = [top]
-    for part in source.relative_to(top).parts[:-1]:
-        folders.append(folders[-1] / part)
-    above = [] if source == top else folders
-    files = [(top, top / ".git" / "info" / "exclude")]
-    files += [(folder, folder / ".gitignore") for folder in above]
+async def outer_patterns(repository: Git, source: Path) -> list[bytes]:
+    """Patterns that a repository has for its folder `source`: from `info/exclude` and from the
+    `.gitignore` files above `source`, rewritten as seen from there.
+
+    Args:
+        repository: git on it, its work tree named.
+    """
+    top = repository.work_tree
+    assert top is not None
     rewritten: list[bytes] = []
-    for folder, file in files:
-        try:
-            lines = file.read_bytes().splitlines()
-        except OSError:
-            continue  # most folders have none
-        prefix = os.fsencode(source.relative_to(folder))
-        rewritten += seen_from(b"" if prefix == b"." else prefix, lines)
-    return rewritten
+    folder = top
+    for file in (top / ".git" / "info" / "exclude", top / ".gitignore"):
+        rewritten += _read(file, source.relative_to(top)) if file.parent != source else []
+    for part in source.relative_to(top).parts[:-1]:
+        folder = folder / part
+        rewritten += _read(folder / ".gitignore", source.relative_to(folder))
+    if source == top:
+        return rewritten
+    whole = await repository.run("check-ignore", "--no-index", "-q", "--", source, codes=(0, 1))
+    return [b"/*"] if whole.code == 0 else rewritten
+
+
+def _read(file: Path, prefix: Path) -> list[bytes]:
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError:
+        return []  # most folders have none
+    at = os.fsencode(prefix)
+    return seen_from(b"" if at == b"." else at, lines)
 
 
 def seen_from(prefix: bytes, lines: Iterable[bytes]) -> list[bytes]:
     """Patterns of an ignore file as they read from the folder `prefix` below it. Those that can't
-    match anything there are left out."""
+    match anything in there are left out, also those that match the folder itself."""
     return [
         seen
         for line in lines
         if line.strip() and not line.startswith(b"#")
-        if (seen := _seen(prefix, line)) is not None
+        for seen in _seen(prefix, line)
     ]
 
 
-def _seen(prefix: bytes, line: bytes) -> bytes | None:
+def _seen(prefix: bytes, line: bytes) -> list[bytes]:
     bang, pattern = (b"!", line[1:]) if line.startswith(b"!") else (b"", line)
     if not prefix or b"/" not in pattern.rstrip().rstrip(b"/"):
-        return bang + pattern
-    parts = pattern.lstrip(b"/").split(b"/")
-    for folder in prefix.split(b"/"):
-        if parts[0] == b"**":
-            return bang + b"/".join(parts)
-        if not fnmatch.fnmatchcase(folder, parts[0]):
-            return None
-        parts = parts[1:]
-        if parts in ([], [b""]):
-            return bang + b"/*"  # a folder above is ignored, and all in it
-    return bang + b"/" + b"/".join(parts)
+        return [line]
+    rests = _rests(pattern.removeprefix(b"/").split(b"/"), prefix.split(b"/"))
+    return [bang + b"/" + b"/".join(rest) for rest in rests if rest not in ([], [b""])]
+
+
+def _rests(pattern: list[bytes], folders: list[bytes]) -> list[list[bytes]]:
+    """What is left of a pattern's parts after these folders, in every way in which they match."""
+    if not folders or not pattern:
+        return [pattern] if not folders else []
+    if pattern[0] == b"**":  # no folder, or one and perhaps more
+        return _rests(pattern[1:], folders) + _rests(pattern, folders[1:])
+    if fnmatch.fnmatchcase(folders[0], pattern[0]):
+        return _rests(pattern[1:], folders[1:])
+    return []

@@ -105,7 +105,7 @@ async def _import_directory(
 ) -> Imported:
     directory = directory_of(source)
     repository = await repository_of(directory)
-    excludes = _excludes(source, directory, repository, store.path.parent)
+    excludes = await _excludes(source, directory, repository, store.path.parent)
     leave = left_behind(source, directory, store.path.parent)
     return await snapshot_directory(directory, repository, leave, excludes, scratch)
 
@@ -193,12 +193,12 @@ def _innermost(root: bytes, tops: list[bytes]) -> list[bytes]:
     return sorted(found)
 
 
-def _excludes(
+async def _excludes(
     source: DirectorySource, directory: Path, repository: Repository | None, data_dir: Path
 ) -> bytes:
     lines = [pattern.encode() for pattern in (*DERIVED, TEMPORARY)]
     if repository is not None:
-        lines += outer_patterns(repository.top, directory)
+        lines += await outer_patterns(repository.git, directory)
     lines += [anchored(name) for name in sorted(left_behind(source, directory, data_dir))]
     return b"\n".join(lines) + b"\n"
 

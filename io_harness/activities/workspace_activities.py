@@ -19,6 +19,7 @@ from io_harness.workflows.result import VerificationReport
 from .failure import told
 from .heartbeat import heartbeating
 from .landing import land
+from .mcp.toolbox import McpToolbox
 from .prepare import prepare
 from .release import release
 from .run_reader import RunReader
@@ -32,12 +33,18 @@ class WorkspaceActivities:
     """Each may be attempted again at any point and then gives the same result."""
 
     def __init__(
-        self, settings: Settings, reader: RunReader, store: SnapshotStore, registry: ToolRegistry
+        self,
+        settings: Settings,
+        reader: RunReader,
+        store: SnapshotStore,
+        registry: ToolRegistry,
+        mcp: McpToolbox,
     ) -> None:
         self._settings = settings
         self._reader = reader
         self._store = store
         self._registry = registry
+        self._mcp = mcp
 
     @activity.defn(name="prepare")
     async def prepare(self, given: PrepareInput) -> Prepared:
@@ -63,6 +70,7 @@ class WorkspaceActivities:
     @activity.defn(name="release")
     async def release(self, given: ReleaseInput) -> Released:
         async with _alive():
+            await self._mcp.close_run(given.run.key)
             return await release(given, self._settings, self._store)
 
 
