@@ -14,6 +14,8 @@ from temporalio.worker import Worker, WorkerConfig, WorkerDeploymentConfig, Work
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from io_harness import __version__
+from io_harness.activities.mcp.listing import McpActivities
+from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.model import ModelActivities
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
@@ -51,9 +53,13 @@ class HarnessPlugin(SimplePlugin):
         self._registry = ToolRegistry(tools)
         reader = RunReader()
         store = SnapshotStore(self._settings.data_dir)
-        self._models = ModelActivities(self._settings, reader, self._registry.specs, store.get_blob)
-        tool_calls = ToolActivities(self._settings, reader, store, self._registry)
-        workspace = WorkspaceActivities(self._settings, reader, store, self._registry)
+        self._mcp = McpToolbox(self._settings, reader)
+        self._models = ModelActivities(
+            self._settings, reader, self._registry.specs, store.get_blob, self._mcp.specs
+        )
+        tool_calls = ToolActivities(self._settings, reader, store, self._registry, self._mcp)
+        workspace = WorkspaceActivities(self._settings, reader, store, self._registry, self._mcp)
+        mcp = McpActivities(self._settings, reader, store, self._mcp.pool)
         super().__init__(
             "io-harness",
             data_converter=_with_pydantic,
@@ -62,6 +68,7 @@ class HarnessPlugin(SimplePlugin):
                 self._models.complete,
                 tool_calls.use_tool,
                 workspace.prepare,
+                mcp.list_mcp_tools,
                 workspace.verify,
                 workspace.land,
                 workspace.release,
@@ -82,12 +89,11 @@ class HarnessPlugin(SimplePlugin):
         try:
             yield
         finally:
+            await self._mcp.aclose()
             await self._models.aclose()
 
 
-def harness_worker(
-    client: Client, *, task_queue: str = TASK_QUEUE, acts: bool = True
-) -> Worker:
+def harness_worker(client: Client, *, task_queue: str = TASK_QUEUE, acts: bool = True) -> Worker:
     """A worker for runs alone. `client` must have been connected with the plugin.
 
     Args:

@@ -113,13 +113,16 @@ class ModelActivities:
         reader: Reader,
         tools: Callable[[TaskContract], tuple[ToolSpec, ...]],
         read_blob: Callable[[str], Awaitable[bytes]] | None = None,
+        run_tools: Callable[[RunScope], Awaitable[tuple[ToolSpec, ...]]] | None = None,
     ) -> None:
-        """`tools` says what the model is offered under a contract. `read_blob` gives the bytes of an
+        """`tools` says what the model is offered under a contract, `run_tools` what it is offered in
+        one run besides: the tools of its MCP servers. `read_blob` gives the bytes of an
         image by its object id; without it images are only named to the model."""
         self._settings = settings
         self._reader = reader
         self._tools = tools
         self._read_blob = read_blob
+        self._run_tools = run_tools
         self._wire = Wire()
 
     async def aclose(self) -> None:
@@ -162,6 +165,7 @@ class ModelActivities:
         folding = call.purpose == "fold"
         if folding:
             messages = fold_request(messages)
+        more = await self._run_tools(call.run) if self._run_tools else ()
         return ModelRequest(
             turn=call.step - 1,
             model=model.name,
@@ -170,7 +174,7 @@ class ModelActivities:
             max_output_tokens=call.max_output_tokens,
             # A fold offers tools that must not be called: Anthropic refuses a conversation with tool
             # results in it where no tool is defined.
-            tools=self._tools(contract),
+            tools=(*self._tools(contract), *more),
             tool_choice="none" if folding else "auto",
             options=model.options,
             images=await self._images(messages),

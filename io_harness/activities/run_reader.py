@@ -8,11 +8,13 @@ from temporalio.client import WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
 from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.mcp import McpTools
 from io_harness.workflows.messages import Message
 from io_harness.workflows.payloads import RunScope, TranscriptMark
 from io_harness.workflows.transcript import TranscriptPage, contract_digest, extend_digest
 
 _CACHED_CONTRACTS = 1_024
+_CACHED_MCP_LISTS = 64
 _CACHED_TRANSCRIPT_BYTES = 256 * 1024 * 1024
 """Ceiling of all cached transcripts together, as JSON."""
 
@@ -35,6 +37,7 @@ class RunReader:
     def __init__(self) -> None:
         self._contracts: OrderedDict[str, TaskContract] = OrderedDict()
         self._transcripts: OrderedDict[str, _Known] = OrderedDict()
+        self._mcp: OrderedDict[str, McpTools] = OrderedDict()
 
     async def contract(self, scope: RunScope) -> TaskContract:
         """The run's contract.
@@ -54,6 +57,26 @@ class RunReader:
         self._contracts.move_to_end(scope.contract_digest)
         while len(self._contracts) > _CACHED_CONTRACTS:
             self._contracts.popitem(last=False)
+        return cached
+
+    async def mcp_tools(self, scope: RunScope) -> McpTools:
+        """The run's recorded list of MCP tools.
+
+        Raises:
+            ApplicationError: `McpListMismatch`, if the workflow's list isn't the one meant.
+        """
+        cached = self._mcp.get(scope.mcp_digest)
+        if cached is None:
+            cached = await _own_workflow().query("mcp_tools", result_type=McpTools)
+            if cached.digest != scope.mcp_digest:
+                raise ApplicationError(
+                    "the workflow's list of MCP tools is not the one this call was made for",
+                    type="McpListMismatch",
+                )
+            self._mcp[scope.mcp_digest] = cached
+        self._mcp.move_to_end(scope.mcp_digest)
+        while len(self._mcp) > _CACHED_MCP_LISTS:
+            self._mcp.popitem(last=False)
         return cached
 
     async def transcript(self, mark: TranscriptMark) -> tuple[Message, ...]:

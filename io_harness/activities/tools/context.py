@@ -65,6 +65,8 @@ class ToolContext:
     begin_change: Callable[[], None]
     """Called right before the copy may change, so that a crash in between is noticed."""
     preview_only: bool = False
+    progress: Callable[[str], None] = lambda text: None
+    """Says in one line how far the call is, for whoever watches it."""
 
     def check(self, *wants: Want) -> None:
         """Return if the policy and the humans asked so far allow all of these.

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from io_harness.activities.providers.base import ToolSpec
 from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.mcp import HELPERS
 from io_harness.workflows.own_tools import FINISH, FinishArgs
 from io_harness.workflows.payloads import Effect
 
@@ -47,6 +48,11 @@ class ToolRegistry:
                 raise ValueError(
                     f"two tools are named {tool.name!r}; give yours another name (taken: "
                     f"{', '.join(sorted([*self._tools, *_WORKFLOW_TOOLS]))})"
+                )
+            if tool.name.startswith(HELPERS):
+                raise ValueError(
+                    f"the tool {tool.name!r} must have another name: names that begin with "
+                    f"{HELPERS!r} are those of MCP servers' tools"
                 )
             self._tools[tool.name] = tool
 

@@ -1,12 +1,13 @@
 """The activity that runs one tool call: from a snapshot, to a snapshot."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from temporalio import activity
 
 from io_harness.activities.gate import Gate, Refused
+from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.outputs import RunOutputs
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
@@ -41,21 +42,25 @@ class ToolActivities:
         reader: RunReader,
         store: SnapshotStore,
         registry: ToolRegistry,
+        mcp: McpToolbox,
     ) -> None:
         self._settings = settings
         self._reader = reader
         self._store = store
         self._registry = registry
+        self._mcp = mcp
 
     @activity.defn(name="use_tool")
     async def use_tool(self, given: UseToolInput) -> ToolOutcome:
         """Run the call on the working copy at `given.base`. What the model did wrong, and what the
         policy refuses, is an observation; only failures of the harness itself raise."""
-        async with _heartbeat():
+        async with _heartbeat() as progress:
             contract = await self._reader.contract(given.run)
             call = await self._call(given)
             try:
-                tool = self._registry.get(call.name)
+                tool = await self._mcp.tool(
+                    given.run, contract, given.remembered, call.name
+                ) or self._registry.get(call.name)
             except ToolError as error:
                 return _failed(given, error)
             async with open_copy(
@@ -66,7 +71,10 @@ class ToolActivities:
                 given.base,
                 access="read" if tool.effect == "read" else "write",
             ) as copy:
-                return await self._run(given, contract, call, tool, copy)
+                outcome = await self._run(given, contract, call, tool, copy, progress)
+        if isinstance(outcome, ToolDone) and self._mcp.changed(given.run.key):
+            return outcome.model_copy(update={"tools_changed": True})
+        return outcome
 
     async def _run(
         self,
@@ -75,6 +83,7 @@ class ToolActivities:
         call: ToolCall,
         tool: AnyTool,
         copy: WorkingCopy,
+        progress: Callable[[str], None],
     ) -> ToolOutcome:
         context = ToolContext(
             run_key=given.run.key,
@@ -87,6 +96,7 @@ class ToolActivities:
             tool=call.name,
             arguments=call.arguments,
             preview_only=given.preview_only,
+            progress=progress,
             begin_change=copy.begin_change if tool.effect != "read" else _nothing,
         )
         try:
@@ -140,16 +150,18 @@ def _failed(given: UseToolInput, error: ToolError) -> ToolDone:
 
 
 @asynccontextmanager
-async def _heartbeat() -> AsyncIterator[None]:
-    """Without heartbeats an activity hears of no cancellation, and a dead worker is noticed late."""
+async def _heartbeat() -> AsyncIterator[Callable[[str], None]]:
+    """Without heartbeats an activity hears of no cancellation, and a dead worker is noticed late.
+    Yields what says how far the call is: it goes along with the next beat."""
+    said: list[str] = []
 
     async def beat() -> None:
         while True:
-            activity.heartbeat()
+            activity.heartbeat(*said)
             await asyncio.sleep(_HEARTBEAT_SECONDS)
 
     beating = asyncio.create_task(beat())
     try:
-        yield
+        yield lambda text: said.__setitem__(slice(None), [text])
     finally:
         beating.cancel()

@@ -1,0 +1,341 @@
+"""One connection to one server: a task that holds it, and calls that other tasks make over it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.subscriptions import SubscriptionLost, ToolsListChanged, listen
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import JsonValue, ValidationError
+
+from io_harness import __version__
+
+from .catalogue import Listed, Server
+from .errors import ConnectionEnded, McpFailure, NoAnswer, NotStarted, ServerRefused, SessionExpired
+from .link import CLOSED, Link
+from .text import one_line, plain
+
+T = TypeVar("T")
+
+OpenStreams = Callable[[Link], AbstractAsyncContextManager[Any]]
+
+CLOSE_SECONDS = 5.0
+MAX_PAGES = 50
+MAX_LISTED = 2_000
+_ERROR_LENGTH = 2_000
+_LISTENS = 10
+_LISTEN_PAUSE_SECONDS = 2.0
+_CLIENT = types.Implementation(name="io-harness", version=__version__)
+
+
+class _Session(ClientSession):
+    """Results are checked by the caller, within bounds; here only their form is."""
+
+    async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
+        return None
+
+
+class Connection:
+    """Open from the return of `open` to `close`, or to the end of the server."""
+
+    def __init__(self, server: Server, open_streams: OpenStreams) -> None:
+        self.server = server
+        self.link = Link()
+        self.stale = False
+        """The server said that its list of tools changed."""
+        self.used = 0.0
+        """When it was last used, by the loop's clock."""
+        self.busy = 0
+        """Requests under way."""
+        self._open_streams = open_streams
+        self._ready: asyncio.Future[_Session] = asyncio.get_running_loop().create_future()
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._listed: Listed | None = None
+        self._live: dict[str, types.Tool] = {}
+
+    # --- its life ---------------------------------------------------------------------------------
+
+    async def open(self, *, handshake: bool = False) -> None:
+        """Connect, agree on a version, and list the tools.
+
+        Args:
+            handshake: Begin with the handshake of older revisions, without asking for a newer one.
+
+        Raises:
+            NotStarted: with what the server wrote to standard error.
+        """
+        self._task = asyncio.create_task(
+            self._hold(handshake=handshake), name=f"mcp-{self.server.id}"
+        )
+        try:
+            async with asyncio.timeout(self.server.connect_seconds):
+                await asyncio.shield(self._ready)
+            await self.list_tools()
+        except TimeoutError:
+            await self.close()
+            raise NotStarted(
+                self._told(f"no connection within {self.server.connect_seconds} s")
+            ) from None
+        except McpFailure as error:
+            await self.close()
+            raise NotStarted(self._told(str(error))) from error
+        except BaseException:
+            await self.close()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        return (
+            self._task is not None
+            and not self._task.done()
+            and not self._closing.is_set()
+            and not self.link.ended.is_set()
+        )
+
+    async def close(self) -> None:
+        """End the connection, within a bound. May be called again."""
+        self._closing.set()
+        if self._task is None:
+            return
+        done, _ = await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+        if not done:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+        if not self._ready.done():
+            self._ready.cancel()
+
+    async def _hold(self, *, handshake: bool) -> None:
+        """Everything of the connection is entered and left in this one task."""
+        try:
+            async with (
+                self._open_streams(self.link) as (reading, writing),
+                _Session(
+                    reading, writing, client_info=_CLIENT, message_handler=self._heard
+                ) as session,
+            ):
+                agreeing = asyncio.create_task(self._agree(session, handshake=handshake))
+                try:
+                    await self._first_of(agreeing)
+                    if agreeing.done() and not self._ready.done():
+                        agreeing.result()
+                        self._ready.set_result(session)
+                    async with self._listening(session):
+                        await self._first_of()
+                finally:
+                    agreeing.cancel()
+                    await asyncio.wait({agreeing})
+        except Exception as error:  # noqa: BLE001 - libraries below raise groups of many kinds
+            self._fail(error)
+        finally:
+            self.link.end(CLOSED)
+            self._fail(None)
+
+    async def _first_of(self, *tasks: asyncio.Task[None]) -> None:
+        """Wait for the wish to close, the end of the transport, or one of the tasks."""
+        waits = [asyncio.create_task(e.wait()) for e in (self._closing, self.link.ended)]
+        try:
+            await asyncio.wait({*tasks, *waits}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    def _fail(self, error: Exception | None) -> None:
+        if error is not None:
+            self.link.end(describe(error))
+        if not self._ready.done():
+            self._ready.set_exception(NotStarted(self.link.reason))
+            self._ready.exception()  # it was told, also where nobody waits any more
+
+    async def _agree(self, session: _Session, *, handshake: bool) -> None:
+        """The stateless revision where the server knows it, else the handshake."""
+        if handshake:
+            await session.initialize()
+            return
+        try:
+            await session.discover()
+        except (MCPError, RuntimeError, ValidationError):
+            # Whatever isn't a yes is an older server's no.
+            try:
+                await session.initialize()
+            except MCPError as error:
+                if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+                    raise
+                await session.discover()  # it was slow to start, and is of the newer kind after all
+
+    # --- what it says by itself -------------------------------------------------------------------
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self.stale = True
+
+    @asynccontextmanager
+    async def _listening(self, session: _Session) -> AsyncIterator[None]:
+        """Hear of changed lists, where the server is of the revision in which one must ask to."""
+        tools = session.server_capabilities.tools if session.server_capabilities else None
+        modern = session.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if not modern or tools is None or not tools.list_changed:
+            yield
+            return
+        task = asyncio.create_task(self._listen(session))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _listen(self, session: _Session) -> None:
+        for _ in range(_LISTENS):
+            with suppress(MCPError, SubscriptionLost, RuntimeError):
+                async with listen(session, tools_list_changed=True) as events:
+                    async for event in events:
+                        if isinstance(event, ToolsListChanged):
+                            self.stale = True
+            await asyncio.sleep(_LISTEN_PAUSE_SECONDS)
+            self.stale = True  # what changed in between was not heard
+
+    # --- what it is asked -------------------------------------------------------------------------
+
+    async def list_tools(self) -> Listed:
+        """The server's tools now, all pages.
+
+        Raises:
+            McpFailure: there is no list within the time for it.
+        """
+        session = await self._session()
+        self.stale = False
+        tools, cut, refresh = await self.ask(
+            self._pages(session), self.server.list_seconds, "its list of tools"
+        )
+        self._live = {}
+        for tool in tools:
+            self._live.setdefault(tool.name, tool)
+        info, able = session.server_info, session.server_capabilities
+        modern = session.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self._listed = Listed(
+            protocol=session.protocol_version or "",
+            software=f"{info.name} {info.version}" if info else "",
+            tools=tuple(tools),
+            resources=able is not None and able.resources is not None,
+            prompts=able is not None and able.prompts is not None,
+            refresh_seconds=refresh if modern and refresh > 0 else None,
+            cut=cut,
+        )
+        return self._listed
+
+    async def listed(self) -> Listed:
+        """The list, asked for anew where the server said that it changed."""
+        return await self.list_tools() if self.stale or self._listed is None else self._listed
+
+    def live(self, tool: str) -> types.Tool | None:
+        """What the server declared of a tool, when it was last asked."""
+        return self._live.get(tool)
+
+    async def _pages(self, session: _Session) -> tuple[list[types.Tool], str, float]:
+        able = session.server_capabilities
+        if able is not None and able.tools is None:
+            return [], "", 0.0
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        refresh = 0.0
+        for _ in range(MAX_PAGES):
+            params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
+            page = await session.list_tools(params=params)
+            found += page.tools
+            refresh = page.ttl_ms / 1000
+            cursor = page.next_cursor
+            if not cursor or len(found) > MAX_LISTED:
+                break
+            if cursor in seen:
+                return found, "its list repeats a page; the rest was not read", refresh
+            seen.add(cursor)
+        if cursor:
+            return found[:MAX_LISTED], "its list is too long; the rest was not read", refresh
+        return found, "", refresh
+
+    async def call(
+        self, tool: str, arguments: dict[str, JsonValue], progress: ProgressFnT | None = None
+    ) -> types.CallToolResult:
+        """Call a tool. Cancelling the awaiting task cancels the call at the server, and leaves the
+        connection up.
+
+        Raises:
+            McpFailure: there is no result.
+        """
+        session = await self._session()
+
+        async def run() -> types.CallToolResult:
+            try:
+                return await session.call_tool(tool, arguments, progress_callback=progress)
+            except MCPError as error:
+                if error.code != types.HEADER_MISMATCH:
+                    raise
+                await self._pages(session)  # the client mirrors arguments as the list says
+                return await session.call_tool(tool, arguments, progress_callback=progress)
+
+        return await self.ask(run(), self.server.call_seconds, "its answer")
+
+    async def session(self) -> ClientSession:
+        """For requests that have no method here; wrap them in `ask`."""
+        return await self._session()
+
+    async def ask(self, request: Awaitable[T], seconds: float, what: str) -> T:
+        """The result of a request, its failures told apart.
+
+        Raises:
+            NoAnswer, ConnectionEnded, SessionExpired, ServerRefused
+        """
+        self.busy += 1
+        try:
+            async with asyncio.timeout(seconds):
+                return await request
+        except TimeoutError:
+            raise NoAnswer(f"{what} did not come within {seconds:g} s") from None
+        except MCPError as error:
+            raise self._of_protocol(error) from error
+        except ValidationError as error:
+            raise ServerRefused(
+                f"its answer is not what the protocol asks for: {error}"[:_ERROR_LENGTH]
+            ) from error
+        except RuntimeError as error:
+            raise ServerRefused(plain(str(error), _ERROR_LENGTH)) from error
+        finally:
+            self.busy -= 1
+            self.used = asyncio.get_running_loop().time()
+
+    def _of_protocol(self, error: MCPError) -> McpFailure:
+        message = plain(error.error.message, _ERROR_LENGTH)
+        if error.code == types.CONNECTION_CLOSED:
+            return ConnectionEnded(self._told(self.link.reason or message))
+        if error.code == types.INVALID_REQUEST and error.error.message == "Session terminated":
+            return SessionExpired("it has forgotten the session")
+        return ServerRefused(f"error {error.code}: {message}")
+
+    async def _session(self) -> _Session:
+        if not self.alive:
+            raise NotStarted(self._told(self.link.reason or "not connected"))
+        return await asyncio.shield(self._ready)
+
+    def _told(self, what: str) -> str:
+        """With what helps to find out why: what it printed, and its standard error."""
+        parts = [what]
+        if self.link.noise:
+            parts.append(f"its output is not MCP, it begins: {self.link.noise!r}")
+        if tail := self.link.tail():
+            parts.append(f"its standard error ends:\n{tail}")
+        return "; ".join(parts)
+
+
+def describe(error: BaseException) -> str:
+    """The first error of a group that says something."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, MCPError):
+        return f"error {error.code}: {plain(error.error.message, _ERROR_LENGTH)}"
+    return one_line(f"{type(error).__name__}: {error}", _ERROR_LENGTH)

@@ -1,0 +1,181 @@
+"""Whether a server may be started or dialled, and how."""
+
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, assert_never
+from urllib.parse import urlsplit
+
+from io_harness import sandbox
+from io_harness.activities.gate import CommandLine, Gate
+from io_harness.activities.settings import Settings
+from io_harness.activities.tools.process import interpreter_roots
+from io_harness.sandbox.egress import Proxy, Question, Session, Target, canonical_host
+from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.mcp_contract import HttpServer, StdioServer
+from io_harness.workflows.policy import Policy
+
+from .egress import PolicyJudge, sandbox_net
+from .secrets import resolve
+
+if TYPE_CHECKING:
+    from .catalogue import Server
+    from .link import Link
+
+_MIB = 1024 * 1024
+_STDERR_BYTES = 64 * 1024
+_LIFETIME_FACTOR = 60
+"""A server may use so many times the CPU time of one command."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The run for which a connection is made, on this worker."""
+
+    run_key: str
+    contract: TaskContract
+    policy: Policy
+    gate: Gate
+    root: Path
+    """The run's working copy."""
+
+
+def require_start(server: "Server", gate: Gate, root: Path) -> None:
+    """Return if the policy, and the humans asked so far, let the server be started or dialled.
+
+    Raises:
+        Refused: the policy denies it.
+        ApprovalNeeded: a human must be asked first.
+    """
+    match server:
+        case StdioServer():
+            gate.require(
+                "exec",
+                CommandLine((server.command, *server.args), root, home=_home()),
+                tool=f"mcp {server.id}",
+                arguments={},
+                preview=start_preview(server),
+                preview_kind="text",
+            )
+        case HttpServer():
+            gate.require(
+                "net",
+                str(target_of(server)),
+                tool=f"mcp {server.id}",
+                arguments={},
+                preview=f"Connect to the MCP server {server.id} at {server.url}.",
+                preview_kind="text",
+            )
+        case _:
+            assert_never(server)
+
+
+def start_preview(server: StdioServer) -> str:
+    """What a human reads before the server is started."""
+    lines = [
+        f"Start the MCP server {server.id}, in the sandbox, for as long as the run needs it:",
+        f"  {shlex.join((server.command, *server.args))}",
+        f"Access to the workspace: {server.workspace}.",
+    ]
+    if server.read:
+        lines.append(f"May also read: {', '.join(server.read)}.")
+    if server.write:
+        lines.append(f"May also write: {', '.join(server.write)}.")
+    if server.env:
+        given = ", ".join(f"{name} ({reference})" for name, reference in sorted(server.env.items()))
+        lines.append(f"Is given: {given}.")
+    return "\n".join(lines)
+
+
+def target_of(server: HttpServer) -> Target:
+    """The host and port that are dialled.
+
+    Raises:
+        BadHost: the URL's host is none that all programs read alike.
+    """
+    parts = urlsplit(server.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return Target(canonical_host(parts.hostname or ""), port)
+
+
+@asynccontextmanager
+async def open_streams(
+    server: "Server", place: Place, settings: Settings, proxy: Proxy, link: "Link"
+) -> AsyncIterator[Any]:
+    """The server's messages, in and out.
+
+    Raises:
+        MissingCredential, NotStarted
+    """
+    session = _egress(server, place)
+    match server:
+        case StdioServer():
+            from .stdio import stdio_link
+
+            plan = _plan(server, place, settings, sandbox_net(place.policy, session, proxy))
+            async with stdio_link(plan, link) as streams:
+                yield streams
+        case HttpServer():
+            from mcp.client.streamable_http import streamable_http_client
+
+            from .http import http_client
+            from .link import MESSAGE_BYTES
+
+            headers = resolve(server.headers, server, settings)
+            seconds = float(server.connect_seconds)
+            async with (
+                http_client(session, proxy.resolver, headers, seconds, link) as client,
+                streamable_http_client(
+                    server.url, http_client=client, max_sse_event_size=MESSAGE_BYTES
+                ) as streams,
+            ):
+                yield streams
+        case _:
+            assert_never(server)
+
+
+def _egress(server: "Server", place: Place) -> Session:
+    """What the server may reach. A host that the policy asks about is the server's own address, which
+    was asked about before it came here; no other question is answered with yes."""
+    own = target_of(server) if isinstance(server, HttpServer) else None
+
+    async def answer(question: Question) -> bool:
+        return question.target == own
+
+    judge = PolicyJudge(place.policy, place.gate)
+    return Session(f"{place.run_key}/{server.id}", judge, ask=answer)
+
+
+def _plan(server: StdioServer, place: Place, settings: Settings, net: sandbox.Net) -> sandbox.Plan:
+    given = place.contract.sandbox.limits
+    root = place.root
+    if server.workspace == "none":
+        root = settings.data_dir / "runs" / place.run_key / f"mcp-{server.id}"
+        root.mkdir(parents=True, exist_ok=True)
+    return sandbox.Plan(
+        argv=(server.command, *server.args),
+        cwd=root,
+        workspace=root,
+        mode="read_only" if server.workspace == "read" else "workspace_write",
+        read_only_roots=(*interpreter_roots(), *map(Path, server.read)),
+        writable_roots=tuple(map(Path, server.write)),
+        protected=sandbox.protected_in(root) if server.workspace == "write" else (),
+        env=sandbox.base_env() | resolve(server.env, server, settings),
+        limits=sandbox.Limits(
+            cpu_seconds=given.cpu_seconds * _LIFETIME_FACTOR,
+            memory_bytes=given.memory_mb * _MIB,
+            processes=given.processes,
+            open_files=given.open_files,
+            file_bytes=given.file_mb * _MIB,
+            tmp_bytes=given.tmp_mb * _MIB,
+            output_bytes=_STDERR_BYTES,
+        ),
+        net=net,
+        merge_streams=False,
+    )
+
+
+def _home() -> str:
+    return sandbox.base_env().get("HOME", "/")

@@ -1,0 +1,113 @@
+"""JSON Schemas that a server sends: arguments and results are checked against them.
+
+They are untrusted, so the check is bounded: nothing is fetched, regular expressions are not run
+(one can take for ever; the server checks its own), and a schema that multiplies itself by
+references is given up after so many steps.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from jsonschema import SchemaError, ValidationError
+from jsonschema.exceptions import best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import Draft202012Validator, extend, validator_for
+from pydantic import JsonValue
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+MAX_STEPS = 200_000
+_MESSAGE = 500
+_MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SINGLE = frozenset(
+    {
+        *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if"),
+        *("items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+    }
+)
+_BY_PATTERN = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties"})
+
+
+class BadSchema(ValueError):
+    """It is no JSON Schema that can be checked."""
+
+
+class Mismatch(ValueError):
+    """The value isn't valid; the message names the place."""
+
+
+class _TooComplex(Exception):
+    pass
+
+
+def check_schema(schema: Mapping[str, JsonValue]) -> None:
+    """Raises:
+    BadSchema: it isn't valid under its own draft (2020-12 where none is named), or too complex.
+    """
+    try:
+        validator_for(schema, default=Draft202012Validator).check_schema(without_patterns(schema))
+    except SchemaError as error:
+        raise BadSchema(f"not a valid JSON Schema: {error.message[:_MESSAGE]}") from None
+    except RecursionError:
+        raise BadSchema("nested too deeply") from None
+
+
+def check_value(schema: Mapping[str, JsonValue], value: JsonValue) -> None:
+    """Raises:
+    Mismatch: the value is not valid under the schema.
+    BadSchema: the schema can't be checked.
+    """
+    kind = validator_for(schema, default=Draft202012Validator)
+    steps = iter(range(MAX_STEPS))
+    counted = {name: _counted(check, steps) for name, check in kind.VALIDATORS.items()}
+    # An empty registry: a reference resolves within the schema, or not at all.
+    validator = cast(type[Validator], extend(kind, counted))(  # type: ignore[no-untyped-call]
+        without_patterns(schema), registry=Registry()
+    )
+    try:
+        error = best_match(validator.iter_errors(value))
+    except Unresolvable as failed:
+        raise BadSchema(f"it refers to {failed.ref!r}, which is not in it") from None
+    except (RecursionError, _TooComplex):
+        raise BadSchema("its check takes too long") from None
+    if error is not None:
+        place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+        raise Mismatch(f"{place.lstrip('.') or 'the whole'}: {error.message[:_MESSAGE]}")
+
+
+_Check = Callable[[Validator, Any, Any, Any], Iterator[ValidationError] | None]
+
+
+def _counted(check: _Check, steps: Iterator[int]) -> _Check:
+    def run(
+        validator: Validator, value: Any, instance: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        if next(steps, None) is None:
+            raise _TooComplex
+        yield from check(validator, value, instance, schema) or ()
+
+    return run
+
+
+def without_patterns(schema: Any) -> Any:
+    """The schema without the keywords that run a regular expression, and without those whose meaning
+    rests on them."""
+    if not isinstance(schema, Mapping):
+        return schema
+    dropped = {"pattern", *(_BY_PATTERN if "patternProperties" in schema else ())}
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in dropped:
+            continue
+        if key in _MAPS and isinstance(value, Mapping):
+            kept[key] = {name: without_patterns(inner) for name, inner in value.items()}
+        elif isinstance(value, list) and (key in _LISTS or key == "items"):
+            kept[key] = [without_patterns(inner) for inner in value]
+        elif key in _SINGLE:
+            kept[key] = without_patterns(value)
+        elif key == "dependencies" and isinstance(value, Mapping):
+            kept[key] = {name: without_patterns(inner) for name, inner in value.items()}
+        else:
+            kept[key] = value
+    return kept

@@ -1,0 +1,38 @@
+"""Values that a contract names by reference, resolved on this worker."""
+
+import os
+from collections.abc import Mapping
+
+from io_harness.activities.settings import Settings
+
+from .catalogue import Server
+from .errors import McpFailure
+
+
+class MissingCredential(McpFailure):
+    """The worker doesn't give out the variable, or has none of that name."""
+
+
+def resolve(references: Mapping[str, str], server: Server, settings: Settings) -> dict[str, str]:
+    """Names with the values that their references stand for.
+
+    Raises:
+        MissingCredential: the message says what to do.
+    """
+    found: dict[str, str] = {}
+    for name, reference in references.items():
+        variable = reference.removeprefix("env:")
+        if variable not in settings.credentials:
+            raise MissingCredential(
+                f"{variable} is not a credential that this worker gives to MCP servers, and "
+                f"{server.id} asks for it; add it to IO_HARNESS_CREDENTIALS in the worker's "
+                "environment"
+            )
+        value = os.environ.get(variable, "")
+        if not value:
+            raise MissingCredential(
+                f"{variable} is not set in the worker's environment, and the MCP server {server.id} "
+                "asks for it"
+            )
+        found[name] = value
+    return found
