@@ -143,6 +143,10 @@ class Connection:
         await self._exchange(allowed, await self._dial(allowed), parser, forward)
 
     async def _allow(self, target: Target) -> Allowed:
+        if self._session.used_up:
+            # Otherwise each new connection could carry out one more head.
+            detail = f"the run's network total of {self._session.limits.total_bytes} bytes"
+            raise Refused(Denied(target.host, target.port, Reason.LIMIT, detail=detail))
         decision = await self._session.decide(target.host, target.port, self._resolver)
         if isinstance(decision, Denied):
             raise Refused(decision)

@@ -75,7 +75,9 @@ async def exchange(
     """
     meter = Meter(session)
     outgoing = h11.Connection(h11.CLIENT, max_incomplete_event_size=session.limits.head_bytes)
-    await server.send(outgoing.send(request.event()) or b"")
+    head = outgoing.send(request.event()) or b""
+    meter.up(len(head))
+    await server.send(head)
     reply = _reply(client, server, incoming, outgoing, meter, session.limits.head_bytes)
     body = _send_body(client, server, incoming, outgoing, meter)
     await _run(meter, reply, body, wait_for_second=False)
@@ -84,18 +86,19 @@ async def exchange(
 async def _run(meter: Meter, first: Work, second: Work, *, wait_for_second: bool) -> None:
     """Run both, and raise the first error of either plainly. Nothing is left running."""
     loop = asyncio.get_running_loop()
-    main, side, watch = (loop.create_task(work) for work in (first, second, meter.watch()))
-    wanted = {main, side} if wait_for_second else {main}
-    running = {main, side, watch}
+    tasks = [loop.create_task(work) for work in (first, second, meter.watch())]
+    wanted = set(tasks[:2] if wait_for_second else tasks[:1])
+    running = set(tasks)
     try:
         while wanted & running:
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
     finally:
-        for task in running:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        # Of two that failed at once the other's error is dropped here.
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _copy(source: Wire, sink: Wire, count: Callable[[int], None]) -> None:
@@ -133,6 +136,7 @@ async def _send_body(
         except OSError:
             # The server reads no more; its reply, perhaps sent already, says why.
             return
+        await asyncio.sleep(0)
 
 
 async def _reply(

@@ -73,8 +73,13 @@ class Session:
         """
         self.bytes_up += up
         self.bytes_down += down
-        if self.bytes_up + self.bytes_down > self.limits.total_bytes:
+        if self.used_up:
             raise LimitExceeded(f"the run's network total of {self.limits.total_bytes} bytes")
+
+    @property
+    def used_up(self) -> bool:
+        """Whether more was transferred than the session may."""
+        return self.bytes_up + self.bytes_down > self.limits.total_bytes
 
     def invent_address(self, host: Host) -> str | None:
         """The 127.1.x.y address that stands for the name inside, or None when no more are left."""

@@ -131,6 +131,8 @@ async def test_bytes_are_counted_in_both_directions_and_end_at_the_total() -> No
             tunnel.writer.write(bytes(400))
             assert await asyncio.wait_for(tunnel.reader.read(), 5) == b""
             assert session.audit.denied_by_reason == {Reason.LIMIT: 1}
+            assert (await Tunnel.open(proxy, port)).status == 403
+            assert session.audit.allowed == 1
 
 
 async def test_rules_are_read_anew_for_every_request() -> None:
@@ -233,4 +235,7 @@ async def test_a_body_that_came_along_with_its_head_is_counted_once() -> None:
             writer.write(head % port + bytes(500))
             await asyncio.wait_for(reader.read(), 5)
             writer.close()
-        assert session.bytes_up == 500
+        # The head as the proxy writes it, and the body.
+        lines = [b"POST / HTTP/1.1", b"Host: a.example:%d" % port, b"Content-Length: 500"]
+        head = b"\r\n".join([*lines, b"Connection: close", b"", b""])
+        assert session.bytes_up == len(head) + 500
