@@ -22,6 +22,7 @@ class RunCommand(Tool[RunCommandArgs]):
     effect = "write"
 
     async def run(self, args: RunCommandArgs, ctx: ToolContext) -> Observation:
-        plan = command_plan(ctx, args.command, args.timeout_seconds)
+        longest = ctx.contract.sandbox.limits.wall_seconds
+        plan = command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
         ctx.require(exec_wanted(args.command, plan))
         return await execute(plan, ctx)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import JsonValue
-
 from io_harness.activities.gate import ApprovalNeeded, CommandLine, Gate, PreviewKind
 from io_harness.activities.outputs import RunOutputs
 from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.payloads import Act, ApprovalRequest
 
 from .beneath import Beneath
+from .jobs import JobTable, RunIsOver
 
 
 class BlobStore(Protocol):
@@ -59,9 +59,10 @@ class ToolContext:
     outputs: RunOutputs
     contract: TaskContract
     blobs: BlobStore
-    tool: str
-    arguments: dict[str, JsonValue]
-    """The call's own arguments, as they are shown to a human who is asked."""
+    jobs: JobTable
+    run_is_over: RunIsOver
+    """Whether the run has ended, on whichever worker."""
+    call: ToolCall
     begin_change: Callable[[], None]
     """Called right before the copy may change, so that a crash in between is noticed."""
     preview_only: bool = False
@@ -81,8 +82,8 @@ class ToolContext:
                 self.gate.require(
                     want.act,
                     want.target,
-                    tool=self.tool,
-                    arguments=self.arguments,
+                    tool=self.call.name,
+                    arguments=self.call.arguments,
                     preview=want.preview,
                     preview_kind=want.preview_kind,
                     links=want.links,

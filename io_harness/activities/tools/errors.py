@@ -116,3 +116,7 @@ class JobLost(ToolError):
 
 class CommandNotStarted(ToolError):
     code = "command_not_started"
+
+
+class TooManyJobs(ToolError):
+    code = "too_many_jobs"

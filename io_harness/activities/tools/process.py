@@ -42,7 +42,11 @@ QUIET = {
 def command_plan(
     ctx: ToolContext, command: str, timeout_seconds: float | None = None
 ) -> sandbox.Plan:
-    """The plan of a shell command line in the working copy."""
+    """The plan of a shell command line in the working copy.
+
+    Args:
+        timeout_seconds: wall time instead of the contract's; CPU time grows with it.
+    """
     limits = _limits(ctx.contract, timeout_seconds)
     return sandbox.Plan(
         argv=(shell(), "-c", command),
@@ -82,10 +86,11 @@ def command_env(contract: TaskContract) -> dict[str, str]:
 
 def _limits(contract: TaskContract, timeout_seconds: float | None) -> sandbox.Limits:
     given = contract.sandbox.limits
-    wall = min(timeout_seconds or given.wall_seconds, given.wall_seconds)
+    wall = timeout_seconds or given.wall_seconds
     return sandbox.Limits(
         wall_seconds=wall,
-        cpu_seconds=given.cpu_seconds,
+        # A command that may take longer may use as much more of the processor.
+        cpu_seconds=max(given.cpu_seconds, int(given.cpu_seconds * wall / given.wall_seconds)),
         memory_bytes=given.memory_mb * _MIB,
         processes=given.processes,
         open_files=given.open_files,

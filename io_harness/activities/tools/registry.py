@@ -13,6 +13,7 @@ from .base import AnyTool, schema_of
 from .command import RunCommand
 from .edit_file import EditFile
 from .errors import UnknownTool
+from .job_tools import JobOutput, StartJob, StopJob
 from .list_files import ListFiles
 from .read_file import ReadFile
 from .read_output import ReadOutput
@@ -29,6 +30,9 @@ _BUILT_IN: tuple[AnyTool, ...] = (
     ApplyPatch(),
     RunCommand(),
     ReadOutput(),
+    StartJob(),
+    JobOutput(),
+    StopJob(),
 )
 _WORKFLOW_TOOLS = (FINISH,)
 """Handled by the workflow itself; the names are taken."""

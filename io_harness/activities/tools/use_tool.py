@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from temporalio import activity
+from temporalio.client import WorkflowExecutionStatus
 
 from io_harness.activities.gate import Gate, Refused
 from io_harness.activities.mcp.toolbox import McpToolbox
@@ -13,6 +14,7 @@ from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.workspace import WorkingCopy, open_copy
+from io_harness.activities.workspace_policy import RunPolicies
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import AssistantMessage, Observation, ToolCall
 from io_harness.workflows.payloads import (
@@ -24,12 +26,12 @@ from io_harness.workflows.payloads import (
     UseToolInput,
     WouldAct,
 )
-from io_harness.workflows.policy import policy_of
 
 from .base import AnyTool
 from .beneath import Beneath
 from .context import AsksNeeded, ToolContext, WouldHaveActed
 from .errors import ToolError
+from .jobs import JobTable, RunIsOver
 from .registry import ToolRegistry
 
 _HEARTBEAT_SECONDS = 1.0
@@ -48,7 +50,13 @@ class ToolActivities:
         self._reader = reader
         self._store = store
         self._registry = registry
+        self._policies = RunPolicies(store)
         self._mcp = mcp
+        self._jobs = JobTable(settings.data_dir)
+
+    async def aclose(self) -> None:
+        """Stop all background jobs; the worker ends."""
+        await self._jobs.aclose()
 
     @activity.defn(name="use_tool")
     async def use_tool(self, given: UseToolInput) -> ToolOutcome:
@@ -89,12 +97,13 @@ class ToolActivities:
             run_key=given.run.key,
             root=copy.root,
             files=Beneath(copy.root),
-            gate=gate_of(contract, given),
+            gate=await self._gate(contract, given),
             outputs=RunOutputs(self._settings.data_dir, given.run.key),
             contract=contract,
             blobs=self._store,
-            tool=call.name,
-            arguments=call.arguments,
+            jobs=self._jobs,
+            run_is_over=_run_is_over(),
+            call=call,
             preview_only=given.preview_only,
             progress=progress,
             begin_change=copy.begin_change if tool.effect != "read" else _nothing,
@@ -122,6 +131,11 @@ class ToolActivities:
         head, changed = await copy.snapshot(f"{given.step}: {call.name}")
         return ToolDone(head=head, observation=observation, changed=changed)
 
+    async def _gate(self, contract: TaskContract, given: UseToolInput) -> Gate:
+        """The gate of one call: the run's policy, and what humans decided so far."""
+        policy = await self._policies.policy(contract, given.run.key)
+        return Gate(policy.remember(*given.remembered), given.grants, approval=contract.approval)
+
     async def _call(self, given: UseToolInput) -> ToolCall:
         match given.call:
             case InlineCall():
@@ -139,29 +153,37 @@ def _nothing() -> None:
     """A read begins no change."""
 
 
-def gate_of(contract: TaskContract, given: UseToolInput) -> Gate:
-    """The gate of one call: the contract's policy, and what humans decided so far."""
-    policy = policy_of(contract.policy).remember(*given.remembered)
-    return Gate(policy, given.grants, approval=contract.approval)
-
-
 def _failed(given: UseToolInput, error: ToolError) -> ToolDone:
     return ToolDone(head=given.base, observation=Observation(text=str(error), is_error=True))
 
 
+def _run_is_over() -> RunIsOver:
+    info, client = activity.info(), activity.client()
+    assert info.workflow_id is not None
+    handle = client.get_workflow_handle(info.workflow_id)
+
+    async def is_over() -> bool:
+        return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+    return is_over
+
+
 @asynccontextmanager
 async def _heartbeat() -> AsyncIterator[Callable[[str], None]]:
-    """Without heartbeats an activity hears of no cancellation, and a dead worker is noticed late.
-    Yields what says how far the call is: it goes along with the next beat."""
-    said: list[str] = []
+    """Beats while the body runs, with the last line of progress that it told. Without heartbeats an
+    activity hears of no cancellation, and a dead worker is noticed late."""
+    told: list[str] = []
 
     async def beat() -> None:
         while True:
-            activity.heartbeat(*said)
+            activity.heartbeat(*told)
             await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+    def progress(text: str) -> None:
+        told[:] = [text]
 
     beating = asyncio.create_task(beat())
     try:
-        yield lambda text: said.__setitem__(slice(None), [text])
+        yield progress
     finally:
         beating.cancel()

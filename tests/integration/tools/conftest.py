@@ -1,3 +1,3 @@
-from tests.unit.tools.conftest import call, data_dir, root
+from tests.unit.tools.conftest import call, data_dir, jobs, root
 
-__all__ = ["call", "data_dir", "root"]
+__all__ = ["call", "data_dir", "jobs", "root"]

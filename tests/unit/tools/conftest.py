@@ -1,4 +1,5 @@
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,20 @@ from io_harness.activities.outputs import RunOutputs
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.beneath import Beneath
 from io_harness.activities.tools.context import ToolContext
+from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
 from io_harness.workflows.contract import TaskContract
-from io_harness.workflows.messages import Observation
+from io_harness.workflows.messages import Observation, ToolCall
 from io_harness.workflows.policy import Policy
 
-Call = Callable[..., Awaitable[Observation]]
+Call = Callable[..., Coroutine[None, None, Observation]]
+
+
+_numbers = count()
+
+
+async def never() -> bool:
+    return False
 
 
 def make_contract(**more: object) -> TaskContract:
@@ -48,6 +57,7 @@ def make_context(
     tool: str,
     arguments: dict[str, JsonValue],
     policy: Policy | None = None,
+    jobs: JobTable | None = None,
     **contract: object,
 ) -> ToolContext:
     return ToolContext(
@@ -58,21 +68,29 @@ def make_context(
         outputs=RunOutputs(data_dir, "run-1"),
         contract=make_contract(**contract),
         blobs=SnapshotStore(data_dir),
-        tool=tool,
-        arguments=arguments,
+        jobs=jobs or JobTable(data_dir),
+        run_is_over=never,
+        call=ToolCall(id=f"call-{next(_numbers)}", name=tool, arguments=arguments),
         begin_change=lambda: None,
     )
 
 
 @pytest.fixture
-def call(root: Path, data_dir: Path) -> Call:
+async def jobs(data_dir: Path) -> AsyncIterator[JobTable]:
+    table = JobTable(data_dir)
+    yield table
+    await table.aclose()
+
+
+@pytest.fixture
+def call(root: Path, data_dir: Path, jobs: JobTable) -> Call:
     """Calls a tool by name as the activity does, with the real gate of the preset `unattended`."""
     registry = ToolRegistry()
 
     async def run(
         tool: str, /, policy: Policy | None = None, **arguments: JsonValue
     ) -> Observation:
-        context = make_context(root, data_dir, tool, arguments, policy)
+        context = make_context(root, data_dir, tool, arguments, policy, jobs)
         return await registry.get(tool).call(arguments, context)
 
     return run
