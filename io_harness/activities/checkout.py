@@ -37,7 +37,7 @@ class CopyPaths:
 
     @property
     def lock(self) -> Path:
-        return self.directory / "lock"
+        return self.directory.with_name(self.directory.name + ".lock")
 
     @property
     def _state(self) -> Path:
@@ -60,6 +60,7 @@ class CopyPaths:
         return self._read_state()[-1:] == [_boot()]
 
     def mark_clean(self, commit: str) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         partial = self._state.with_suffix(".new")
         partial.write_text(f"{commit} {_boot()}")
         partial.replace(self._state)

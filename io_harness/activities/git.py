@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
@@ -193,13 +194,13 @@ class Git:
 
 @contextlib.asynccontextmanager
 async def _ended(process: asyncio.subprocess.Process) -> AsyncIterator[None]:
-    """Leaves no process behind, whatever interrupts the body."""
+    """Leaves no process behind, whatever interrupts the body; neither git nor its helpers."""
     try:
         yield
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
 

@@ -25,6 +25,7 @@ async def release(given: ReleaseInput, settings: Settings, store: SnapshotStore)
     async with file_lock(paths.lock):
         end_processes_in(paths.directory)
         await in_thread(lambda _: remove_tree(paths.directory))
+        paths.lock.unlink(missing_ok=True)  # who waits for it makes a new one
     return Released(ref=ref)
 
 

@@ -6,7 +6,7 @@ Every snapshot is a commit. The user's `.git` is never involved.
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from io_harness.workflows.result import FileChange
@@ -92,12 +92,25 @@ class SnapshotStore:
 
     # --- commits and refs -------------------------------------------------------------------------
 
-    async def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
-        """A commit of `tree`. The same arguments give the same commit."""
+    async def commit(
+        self,
+        tree: str,
+        parents: Sequence[str],
+        message: str,
+        *,
+        author: tuple[str, str] | None = None,
+    ) -> str:
+        """A commit of `tree`. The same arguments give the same commit.
+
+        Args:
+            author: Name and mail address instead of the harness's own.
+        """
         options = [part for parent in parents for part in ("-p", parent)]
-        commit = await self.git().line("commit-tree", tree, *options, stdin=message.encode())
-        self._remember(commit, tree)
-        return commit
+        git = self.git()
+        if author is not None:
+            names = (("GIT_AUTHOR_NAME", author[0]), ("GIT_AUTHOR_EMAIL", author[1]))
+            git = replace(git, env=(*git.env, *names))
+        return await git.line("commit-tree", tree, *options, stdin=message.encode())
 
     async def tree_of(self, commit: str) -> str:
         """Raises:

@@ -45,8 +45,18 @@ class WorkingCopy:
             raise RuntimeError("the working copy was opened for reading; open it for writing")
         self._paths.mark_dirty()
 
-    async def snapshot(self, message: str) -> tuple[str, tuple[FileChange, ...]]:
+    async def snapshot(
+        self,
+        message: str,
+        *,
+        even_unchanged: bool = False,
+        author: tuple[str, str] | None = None,
+    ) -> tuple[str, tuple[FileChange, ...]]:
         """Commit what is in the copy now, ignored files excepted, on top of `base`.
+
+        Args:
+            even_unchanged: Make a commit of its own though nothing changed.
+            author: Name and mail address instead of the harness's own.
 
         Returns:
             The new snapshot (`base` itself if nothing changed) and the first `SHOWN_CHANGES`
@@ -56,11 +66,12 @@ class WorkingCopy:
         git = self._paths.git(self._store, self._lock)
         await stage_all(git)
         tree = await git.line("write-tree")
-        if tree == await self._store.tree_of(self.base):
+        if tree == await self._store.tree_of(self.base) and not even_unchanged:
             self._paths.mark_clean(self.base)
             return self.base, ()
         head, changes = await asyncio.gather(
-            self._store.commit(tree, [self.base], message), self._store.changes(self.base, tree)
+            self._store.commit(tree, [self.base], message, author=author),
+            self._store.changes(self.base, tree),
         )
         await self._store.set_ref(self._paths.run_key, "head", head)
         self._paths.mark_clean(head)

@@ -41,6 +41,7 @@ async def land_in_directory(
     directory = directory_of(source)
     paths = CopyPaths.of(settings, given.run.key)
     async with file_lock(paths.lock) as lock:
+        paths.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         scratch = dataclasses.replace(
             paths.git(store, lock),
             work_tree=None,

@@ -15,7 +15,8 @@ from io_harness.activities.ignore_rules import anchored, outer_patterns
 PATTERNS = [
     "*.log", "dist", "dist/", "/dist", "pkg/dist", "/pkg/dist/", "pkg/*/dist", "*/one/dist", "pkg/one",
     "pkg/", "/pkg", "**/dist", "pkg/**/dist", "**/one/a.txt", "other/dist", "!keep.log",
-    "pkg/one/*.txt", "!one", "!/pkg", "#comment", "", "pkg/one/sub/", "/a.txt", "one", "sub/**", "pkg/one/**",
+    "pkg/one/*.txt", "!one", "!/pkg", "#comment", "", "pkg/one/sub/", "/a.txt", "one", "sub/**",
+    "pkg/one/**",
 ]  # fmt: skip
 FILES = [
     "a.txt",
