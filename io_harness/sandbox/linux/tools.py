@@ -30,7 +30,7 @@ def _tool_roots(search_path: str, home: str, own: tuple[str, ...]) -> tuple[Path
     found: set[Path] = set()
     for entry in search_path.split(os.pathsep):
         directory = Path(entry)
-        if entry and directory.is_absolute() and not _in_system(directory) and directory.is_dir():
+        if entry and directory.is_absolute() and not _in_system(directory) and _usable(directory):
             found |= set(_around(directory, refused))
     for prefix in own:
         found |= set(_around(Path(prefix, "bin"), refused))
@@ -53,13 +53,19 @@ def _in_system(path: Path) -> bool:
     return any(path.is_relative_to(root) for root in _SYSTEM)
 
 
+def _usable(path: Path) -> bool:
+    """Whether it is a directory that this user may list. Others of PATH are of no use inside either,
+    and `Path.is_dir` raises where a directory above may not be entered."""
+    return os.access(path, os.R_OK | os.X_OK) and os.path.isdir(path)
+
+
 def _around(directory: Path, refused: frozenset[Path]) -> Iterator[Path]:
     """What must be visible for the programs of one directory."""
     queue = [directory]
     seen: set[Path] = set()
     while queue:
         here = queue.pop()
-        if here in seen or here in refused or _in_system(here) or not here.is_dir():
+        if here in seen or here in refused or _in_system(here) or not _usable(here):
             continue
         seen.add(here)
         yield here
@@ -93,5 +99,5 @@ def _link_targets(directory: Path) -> Iterator[Path]:
         links = [Path(entry.path) for entry in entries if entry.is_symlink()]
     for link in links[:_LINKS_FOLLOWED]:
         target = link.resolve()
-        if target.is_file() and target.parent != directory:
+        if os.path.isfile(target) and target.parent != directory:
             yield target.parent
