@@ -40,14 +40,7 @@ CAPTURED = {Via.CAPTURED_HTTP, Via.CAPTURED_TLS}
 def _why_not() -> str | None:
     if not sys.platform.startswith("linux"):
         return "bubblewrap is for Linux"
-    if (reason := objection(BWRAP)) is not None:
-        return reason
-    try:
-        for port in (80, 443):
-            socket.create_server((ALLOWED, port)).close()
-    except OSError as error:
-        return f"ports 80 and 443 of {ALLOWED} can't be had: {error}"
-    return None
+    return objection(BWRAP)
 
 
 pytestmark = pytest.mark.skipif(_why_not() is not None, reason=str(_why_not()))
@@ -56,6 +49,11 @@ pytestmark = pytest.mark.skipif(_why_not() is not None, reason=str(_why_not()))
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The servers that allowed names lead to; yields the certificate to trust."""
+    try:
+        for port in (80, 443):
+            socket.create_server((ALLOWED, port)).close()
+    except OSError as error:
+        pytest.skip(f"ports 80 and 443 of {ALLOWED} can't be had: {error}")
     folder = tmp_path_factory.mktemp("site")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -71,6 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def workspace(tmp_path: Path, site: Path) -> Path:
+    """A workspace for programs that ask the site's servers."""
     shutil.copy(site, tmp_path / "ca.pem")
     return tmp_path
 
@@ -144,28 +143,49 @@ for host, port in zip(sys.argv[1::2], sys.argv[2::2]):
 """
 
 
-async def test_the_hosts_own_services_are_out_of_reach_by_any_address(
-    workspace: Path, proxy: Proxy
-) -> None:
-    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"secret")
-        writer.close()
+async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Says one thing to everyone, as HTTP where HTTP was asked."""
+    asked = await reader.read(1000)
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n" if b"HTTP" in asked else b"")
+    writer.write(b"secret")
+    writer.close()
 
+
+async def test_any_user_and_port_through_the_variables(tmp_path: Path, proxy: Proxy) -> None:
+    service = await asyncio.start_server(greet, ALLOWED, 0)
+    port = service.sockets[0].getsockname()[1]
+    async with service:
+        session = Session("run", allow(f"a.example:{port}"))
+        net = through_proxy(proxy, session)
+        for host, tunnel, expected in (
+            ("a.example", "", "secret"),
+            ("a.example", "-p", "secret"),
+            ("b.sub.example", "", "no rule"),
+            ("b.sub.example", "-p", "403"),
+        ):
+            argv = ["curl", "-sS", *tunnel.split(), f"http://{host}:{port}/"]
+            assert expected in output(await sandboxed(tmp_path, net, *argv))
+        assert (session.audit.allowed, session.audit.denied) == (2, 2)
+
+
+async def test_the_hosts_own_services_are_out_of_reach_by_any_address(
+    tmp_path: Path, proxy: Proxy
+) -> None:
     service = await asyncio.start_server(greet, "127.0.0.1", 0)
     port = str(service.sockets[0].getsockname()[1])
     dial = [sys.executable, "-c", _DIAL, "127.0.0.1", port, "127.1.0.1", port]
     async with service:
         session = Session("run", Rules((Rule.parse(Effect.ALLOW, "*:*"),)))
-        inside = await sandboxed(workspace, through_proxy(proxy, session), *dial)
+        inside = await sandboxed(tmp_path, through_proxy(proxy, session), *dial)
         assert output(inside).count("Connection refused") == 2, output(inside)
         url = f"http://127.0.0.1:{port}/"
         asked = await sandboxed(
-            workspace, through_proxy(proxy, session), "curl", "-sS", "--noproxy", "", url
+            tmp_path, through_proxy(proxy, session), "curl", "-sS", "--noproxy", "", url
         )
         assert "loopback" in output(asked)
         assert session.audit.denied_by_reason == {Reason.ADDRESS_REFUSED: 1}
         # The service is there: with the host's network the same program reaches it.
-        outside = await sandboxed(workspace, NetHost(), *dial[:-2], backend=FLOOR)
+        outside = await sandboxed(tmp_path, NetHost(), *dial[:-2], backend=FLOOR)
         assert "secret" in output(outside)
 
 
