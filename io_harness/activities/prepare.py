@@ -12,7 +12,7 @@ from temporalio.service import RPCError
 from io_harness import sandbox
 from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.contract import DirectorySource, GitSource, Source, TaskContract
-from io_harness.workflows.payloads import Prepared
+from io_harness.workflows.payloads import Effect, Prepared
 from io_harness.workflows.result import IsolationReport
 
 from .checkout import CopyPaths, check_out, clear
@@ -37,12 +37,14 @@ async def prepare(
     settings: Settings,
     store: SnapshotStore,
     tools: tuple[ToolSpec, ...],
+    effects: dict[str, Effect],
     client: Client,
 ) -> Prepared:
     """Find out all that can be known to be wrong before a model is paid, and make the copy.
 
     Args:
         tools: What the run's model is offered.
+        effects: Effect class of each tool that `use_tool` runs.
 
     Raises:
         ApplicationError: with a code that names what is wrong, and a message that says what to do.
@@ -61,6 +63,7 @@ async def prepare(
         prices=prices,
         isolation=IsolationReport(backend=isolation.backend, levels=dict(isolation.levels.items())),
         search_attributes=await registered_attributes(client),
+        effects=effects,
         prompt_tokens=prompt_tokens(contract, tools),
     )
 

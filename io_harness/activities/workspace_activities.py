@@ -52,7 +52,13 @@ class WorkspaceActivities:
             contract = await self._reader.contract(given.run)
             tools = self._registry.specs(contract)
             return await prepare(
-                contract, given.run.key, self._settings, self._store, tools, activity.client()
+                contract,
+                given.run.key,
+                self._settings,
+                self._store,
+                tools,
+                self._registry.effects,
+                activity.client(),
             )
 
     @activity.defn(name="verify")

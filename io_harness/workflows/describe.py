@@ -2,12 +2,23 @@
 
 from pydantic import ValidationError
 
+from .messages import ToolCall
+
 _SHOWN_CHARS = 80
 
 
 def describe_errors(error: ValidationError) -> str:
     """Field, problem and value of each error, joined by '; '."""
     return "; ".join(_one(e["loc"], e["msg"], e.get("input")) for e in error.errors())
+
+
+def describe_call(call: ToolCall) -> str:
+    """A tool call as a line for people: the command itself, or the tool and what it is about."""
+    if isinstance(command := call.arguments.get("command"), str):
+        return command
+    about = next((value for value in call.arguments.values() if isinstance(value, str)), "")
+    name = "read" if call.name == "read_file" else call.name
+    return f"{name} {about}".rstrip()
 
 
 def _one(loc: tuple[int | str, ...], message: str, value: object) -> str:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ActivityError
 from . import calls
 from .approvals import Decision
 from .ask import ask
-from .describe import describe_errors
+from .describe import describe_call, describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .messages import MalformedToolCall, Observation, ToolCall, ToolMessage
 from .own_tools import (
@@ -186,7 +186,7 @@ class Turn:
             preview_only=preview_only,
         )
         limit = self.state.tool_seconds(call.name)
-        summary = f"{'preview ' if preview_only else ''}{call.name} {_json(call)}"
+        summary = f"{'preview: ' if preview_only else ''}{describe_call(call)}"
         while True:
             bounds = calls.Bounds(
                 attempt_seconds=limit, total_seconds=min(self.state.clock(), limit * 4)

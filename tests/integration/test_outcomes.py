@@ -2,8 +2,10 @@
 
 import asyncio
 from decimal import Decimal
+from itertools import groupby
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
@@ -206,3 +208,17 @@ async def test_a_missing_source_fails_before_the_first_model_call(start: Start) 
         await run.result()
     assert isinstance(caught.value.cause, ApplicationError)
     assert caught.value.cause.type == "SourceNotFound"
+
+
+async def test_neighbouring_reads_run_side_by_side_and_are_answered_in_order(
+    start: Start, client: Client
+) -> None:
+    paths = ["calc.py", "test_calc.py", "calc.py", "test_calc.py"]
+    reads = [call("read_file", path=path, shows=("def ",)) for path in paths]
+    run = await start(turn(*reads), turn(fix(), finish()))
+    result = await run.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    kinds = [event.event_type async for event in run.fetch_history_events()]
+    scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    longest = max(len(list(group)) for kind, group in groupby(kinds) if kind == scheduled)
+    assert longest == len(paths)

@@ -42,7 +42,9 @@ def npm_servers() -> Path:
 def stdio_server(name: str, *args: str, **more: object) -> dict[str, object]:
     """A contract's entry for one of the packages."""
     root = npm_servers()
-    script = root / "node_modules" / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
+    script = (
+        root / "node_modules" / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
+    )
     return {
         "kind": "stdio",
         "id": name,
