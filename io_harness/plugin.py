@@ -53,7 +53,7 @@ class HarnessPlugin(SimplePlugin):
         self._registry = ToolRegistry(tools)
         reader = RunReader()
         store = SnapshotStore(self._settings.data_dir)
-        self._mcp = McpToolbox(self._settings, reader)
+        self._mcp = McpToolbox(self._settings, reader, store)
         self._models = ModelActivities(
             self._settings, reader, self._registry.specs, store.get_blob, self._mcp.specs
         )

@@ -49,6 +49,8 @@ def _net_rules(policy: Policy) -> Iterator[Rule]:
 
 
 def _opened(policy: Policy) -> Iterator[Network]:
+    for bound in policy.within:
+        yield from _opened(bound)
     for rule in _net_rules(policy):
         for pattern in rule.targets if rule.effect != "deny" else ():
             host = pattern if pattern.count(":") > 1 else pattern.partition(":")[0]

@@ -12,9 +12,9 @@ from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.workspace import open_copy
+from io_harness.activities.workspace_policy import RunPolicies
 from io_harness.workflows.mcp import ListMcpToolsInput, McpListing, McpTools, McpUnchanged
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval
-from io_harness.workflows.policy import policy_of
 
 from .errors import McpFailure
 from .opening import Place, require_start
@@ -34,6 +34,7 @@ class McpActivities:
         self._settings = settings
         self._reader = reader
         self._store = store
+        self._policies = RunPolicies(store)
         self._pool = pool
 
     @activity.defn(name="list_mcp_tools")
@@ -46,7 +47,8 @@ class McpActivities:
         async with heartbeating():
             with told():
                 contract = await self._reader.contract(given.run)
-                policy = policy_of(contract.policy).remember(*given.remembered)
+                policy = await self._policies.policy(contract, given.run.key)
+                policy = policy.remember(*given.remembered)
                 gate = Gate(policy, given.grants, approval=contract.approval)
                 async with open_copy(
                     self._store,

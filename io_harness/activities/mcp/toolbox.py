@@ -3,12 +3,13 @@
 from io_harness.activities.providers.base import ToolSpec
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
+from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.base import AnyTool
 from io_harness.activities.tools.errors import UnknownTool
+from io_harness.activities.workspace_policy import RunPolicies
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.mcp import HELPERS
 from io_harness.workflows.payloads import RunScope
-from io_harness.workflows.policy import policy_of
 from io_harness.workflows.rules import Rule
 
 from .calls import McpServerTool
@@ -18,8 +19,9 @@ from .pool import Pool
 class McpToolbox:
     """One per worker."""
 
-    def __init__(self, settings: Settings, reader: RunReader) -> None:
+    def __init__(self, settings: Settings, reader: RunReader, store: SnapshotStore) -> None:
         self.pool = Pool(settings)
+        self._policies = RunPolicies(store)
         self._reader = reader
 
     async def specs(self, scope: RunScope) -> tuple[ToolSpec, ...]:
@@ -45,7 +47,7 @@ class McpToolbox:
         spec = recorded.find(name)
         if spec is None:
             raise UnknownTool(f"there is no tool {name!r} now; the list of tools may have changed")
-        policy = policy_of(contract.policy).remember(*remembered)
+        policy = (await self._policies.policy(contract, scope.key)).remember(*remembered)
         server = next(s for s in contract.mcp_servers if s.id == spec.server)
         return McpServerTool(spec, server, policy, self.pool)
 
