@@ -21,7 +21,7 @@ from .base import (
 )
 from .failures import from_error_body
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
-from .parts import parse_event, tool_call
+from .parts import parse_document, parse_event, tool_call
 from .sse import ServerEvent
 from .wire import Endpoint, Loose, Wire
 
@@ -65,9 +65,8 @@ class Anthropic:
         return reader.reply()
 
     async def models(self) -> tuple[OfferedModel, ...]:
-        page = _Models.model_validate(
-            await self.wire.get(self.endpoint, "v1/models?limit=1000"), strict=False
-        )
+        document = await self.wire.get(self.endpoint, "v1/models?limit=1000")
+        page = parse_document(_Models, document, "list of models")
         return tuple(OfferedModel(m.id, context_tokens=m.max_input_tokens) for m in page.data)
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from io_harness.workflows.messages import Image, Reasoning, Text, ToolCall
 
-from .base import CallProgress, Failure, ModelReply, ModelRequest, OfferedModel, ProviderError
+from .base import CallProgress, ModelReply, ModelRequest, OfferedModel
 from .chat_reply import ChatReader
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
-from .parts import is_strict
+from .parts import is_strict, parse_document
 from .wire import Endpoint, Loose, Wire
 
 
@@ -57,12 +57,7 @@ class ChatCompletions:
 
     async def models(self) -> tuple[OfferedModel, ...]:
         document = await self.wire.get(self.endpoint, "models")
-        try:
-            page = _Models.model_validate(document)
-        except ValidationError as error:
-            raise ProviderError(
-                Failure.MALFORMED_REPLY, f"{self.name} lists its models in an unknown form"
-            ) from error
+        page = parse_document(_Models, document, "list of models")
         return tuple(model.offered for model in page.data)
 
 

@@ -32,6 +32,20 @@ def parse_event(kind: type[LooseT], event: ServerEvent) -> LooseT:
         ) from error
 
 
+def parse_document(kind: type[LooseT], document: JsonValue, what: str) -> LooseT:
+    """A JSON document that was asked for.
+
+    Raises:
+        ProviderError: MALFORMED_REPLY, if it isn't `what`.
+    """
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise ProviderError(
+            Failure.MALFORMED_REPLY, f"the server answers no {what} in a known form"
+        ) from error
+
+
 def tool_call(call_id: str, name: str, raw: str) -> ToolCall | MalformedToolCall:
     """A call from the text of its arguments. No text at all counts as no arguments."""
     if not raw.strip():

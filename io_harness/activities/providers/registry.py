@@ -56,6 +56,15 @@ def provider_for(model: Model, settings: Settings, wire: Wire) -> Provider:
         raise ModelConfigError(
             "UnknownProvider", f"model.provider {model.provider!r} is unknown; known are: {known}"
         )
+    return build(kind, model, settings, wire)
+
+
+def build(kind: Kind, model: Model, settings: Settings, wire: Wire) -> Provider:
+    """The provider of a known kind.
+
+    Raises:
+        ModelConfigError: MissingBaseUrl or MissingCredential.
+    """
     endpoint = kind.connect(_base_url(model, kind.base_url), _key(model, kind, settings))
     return kind.build(wire, endpoint, model.provider)
 
