@@ -1,8 +1,8 @@
 """What a probe does inside a sandbox: tries what must not work, and says what did.
 
-Run as a script with one JSON argument; prints one JSON object, property to breaches ("... of others" for what
-only a hostile command does). Needs nothing
-but the standard library, so that its text can be given to `python -c`.
+Run as a script with one JSON argument; prints one JSON object, property to breaches, or "... of
+others" to what only a hostile command does. Needs nothing but the standard library, so that its
+text can be given to `python -c`.
 """
 
 from __future__ import annotations

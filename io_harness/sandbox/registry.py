@@ -23,8 +23,9 @@ def backends() -> tuple[Backend, ...]:
     found: list[Backend] = []
     if sys.platform == "linux":
         from .linux.bubblewrap import Bubblewrap
+        from .linux.namespaces import Namespaces
 
-        found.append(Bubblewrap())
+        found += (Bubblewrap(), Namespaces())
     return (*found, Floor())
 
 

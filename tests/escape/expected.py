@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 BREACHED: Mapping[str, frozenset[str]] = {
     "linux-bubblewrap": frozenset(),
+    "linux-namespaces": frozenset(),
 }
 BREACHED_AS_ORDINARY_USER: Mapping[str, frozenset[str]] = {}
 """Besides, where the sandbox runs as its caller."""

@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,8 +108,7 @@ class Bubblewrap:
             if who.root:
                 roots = staged_roots(view)
                 view = [restaged(mount, roots) for mount in view]
-                for fd in (stdio.stdin, stdio.stdout, stdio.stderr):
-                    _give_away(fd)
+            prepare_stdio(stdio, root=who.root)
             wiring = held.enter_context(contextlib.closing(Wiring()))
             filter_fd = wiring.memory_file(
                 seccomp.program(arch, unix_sockets=plan.unix_sockets), "seccomp"
@@ -129,22 +129,27 @@ class Bubblewrap:
             command = [str(binary), "--args", str(args_fd), "--", *init_argv(plan.argv, env)]
             if plan.mode == "overlay" and not who.root:
                 command = overlay_prefix(plan.workspace, plan.limits.file_bytes) + command
-            spawn = functools.partial(_spawn, command, env, stdio, wiring.passed, who.root, roots)
+            start = functools.partial(spawn, command, env, stdio, wiring.passed, who.root, roots)
             doors = plan.net.doors if isinstance(plan.net, NetProxy) else ()
             launch = held.enter_context(contextlib.closing(Launch(wiring, plan.limits, doors)))
             try:
-                child = await Child.start(spawn, "sandbox-bubblewrap", launch.prepare)
+                child = await Child.start(start, "sandbox-bubblewrap", launch.prepare)
             except (OSError, subprocess.SubprocessError) as error:
                 raise SandboxError(f"{self.name} could not be set up: {error}") from error
-            return BubblewrapRun(child, launch, doors, held.pop_all())
+            return BubblewrapRun(child, launch, doors, held.pop_all(), self.name)
 
 
-def _give_away(fd: int) -> None:
-    """A command that opens /dev/stdout anew must be allowed to."""
-    os.fchown(fd, RESERVED_UID, RESERVED_UID)
+def prepare_stdio(stdio: Stdio, *, root: bool) -> None:
+    """A command that runs as another user must be allowed to open /dev/stdout anew.
+
+    Only pipes change hands: /dev/null is the whole host's.
+    """
+    for fd in (stdio.stdin, stdio.stdout, stdio.stderr):
+        if root and stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.fchown(fd, RESERVED_UID, RESERVED_UID)
 
 
-def _spawn(
+def spawn(
     command: Sequence[str],
     env: Mapping[str, str],
     stdio: Stdio,
@@ -152,6 +157,7 @@ def _spawn(
     root: bool,
     roots: tuple[Staged, ...],
 ) -> subprocess.Popen[bytes]:
+    """Starts a wrapper; as root first gives the calling thread its stage and another user."""
     if root:
         stage(roots)
         native.become(RESERVED_UID, RESERVED_UID)

@@ -77,7 +77,7 @@ class Launch:
         self._wiring.close_far_ends()
         while self.init is None:
             if not select.select([self._wiring.status_read], [], [], START_SECONDS)[0]:
-                raise SandboxError(f"bubblewrap did not start within {START_SECONDS} s")
+                raise SandboxError(f"the sandbox did not start within {START_SECONDS} s")
             data = os.read(self._wiring.status_read, 4096)
             if not data:
                 return  # It failed, and `BubblewrapRun.wait` says so.
@@ -120,9 +120,15 @@ class BubblewrapRun(Running):
     """A command that has begun."""
 
     def __init__(
-        self, child: Child, launch: Launch, doors: Sequence[Door], held: contextlib.ExitStack
+        self,
+        child: Child,
+        launch: Launch,
+        doors: Sequence[Door],
+        held: contextlib.ExitStack,
+        backend: str,
     ) -> None:
         self._child = child
+        self._backend = backend
         self._launch = launch
         self._held = held
         self._serving = [
@@ -140,7 +146,7 @@ class BubblewrapRun(Running):
             return Exit(reported, None)
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
             return Exit(None, signal.SIGKILL)
-        raise SandboxError(f"bubblewrap ended with {code} before the command began")
+        raise SandboxError(f"{self._backend} ended with {code} before the command began")
 
     def members(self) -> Sequence[int]:
         return process_tree.tree(self._launch.init) if self._launch.init is not None else ()

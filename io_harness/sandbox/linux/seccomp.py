@@ -78,9 +78,10 @@ class Rule:
     conditions: tuple[Condition, ...] = ()
 
 
-def rules(*, unix_sockets: bool) -> tuple[Rule, ...]:
-    """The policy, in the order in which it is checked."""
-    families = (_AF_INET, _AF_INET6, *((_AF_UNIX,) if unix_sockets else ()))
+def rules(*, unix_sockets: bool, network: bool = True) -> tuple[Rule, ...]:
+    """The policy, in the order in which it is checked. Without `network` no Internet socket can be
+    made: for backends that have no network namespace."""
+    families = (*((_AF_INET, _AF_INET6) if network else ()), *((_AF_UNIX,) if unix_sockets else ()))
     creating = _O_CREAT | _O_TMPFILE
     return (
         Rule("clone3", ABSENT),
@@ -89,7 +90,7 @@ def rules(*, unix_sockets: bool) -> tuple[Rule, ...]:
         Rule("unshare", REFUSE, (AnyOf(0, _NAMESPACES | _CLONE_NEWTIME),)),
         Rule("ioctl", REFUSE, (Equals(1, _TIOCSTI),)),
         Rule("ioctl", REFUSE, (Equals(1, _TIOCLINUX),)),
-        Rule("socket", NO_FAMILY, (Unless(0, families),)),
+        Rule("socket", NO_FAMILY, (Unless(0, families),) if families else ()),
         Rule("personality", REFUSE, (Unless(0, (_PERSONALITY_QUERY,)),)),
         Rule("open", REFUSE, (AnyOf(1, creating), AnyOf(2, _SETID_BITS))),
         Rule("openat", REFUSE, (AnyOf(2, creating), AnyOf(3, _SETID_BITS))),
@@ -125,7 +126,7 @@ class _Instruction:
         return struct.pack("<HBBI", self.code, self.jt, self.jf, self.k)
 
 
-def program(arch: Architecture, *, unix_sockets: bool = False) -> bytes:
+def program(arch: Architecture, *, unix_sockets: bool = False, network: bool = True) -> bytes:
     """The filter as an array of `struct sock_filter`."""
     instructions = [
         _Instruction(_LD_ABS, _OFFSET_ARCH),
@@ -135,7 +136,7 @@ def program(arch: Architecture, *, unix_sockets: bool = False) -> bytes:
     ]
     if arch == "x86_64":
         instructions += [_Instruction(_JGE, _X32_BIT, jf=1), _Instruction(_RET, ABSENT)]
-    for rule in rules(unix_sockets=unix_sockets):
+    for rule in rules(unix_sockets=unix_sockets, network=network):
         nr = number(rule.syscall, arch)
         if nr is not None:
             instructions += _assemble(rule, nr)

@@ -264,3 +264,15 @@ async def test_no_descriptor_is_left_open(backend: str, tmp_path: Path) -> None:
     for _ in range(10):
         await shell(backend, tmp_path, "true", merge_streams=False, stdin=b"x")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /dev/null's owner")
+async def test_the_hosts_null_device_stays_the_hosts(backend: str, tmp_path: Path) -> None:
+    before = os.stat(os.devnull)
+    await shell(backend, tmp_path, "true")
+    after = os.stat(os.devnull)
+    assert (before.st_uid, before.st_gid, before.st_mode) == (
+        after.st_uid,
+        after.st_gid,
+        after.st_mode,
+    )
