@@ -5,12 +5,13 @@ else. The first decision wins; early, duplicate, stale and unknown ones change n
 the log. An early approval takes effect only if the very request it names opens later.
 """
 
+import json
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from .model import Record
-from .payloads import ApprovalRequest
+from .payloads import INLINE_ARGUMENTS_BYTES, ApprovalRequest
 
 _KEPT_EARLY = 100
 _KEPT_LOG = 200
@@ -32,6 +33,13 @@ class Decision(Record):
     """Other arguments for the tool call. The rewritten call is checked again: a deny still holds."""
     remember: bool = False
     """Also allow what the request's suggestion says, for the rest of the run."""
+
+    @field_validator("edit")
+    @classmethod
+    def _edit_is_small(cls, edit: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        if edit is not None and len(json.dumps(edit)) > INLINE_ARGUMENTS_BYTES:
+            raise ValueError(f"must be at most {INLINE_ARGUMENTS_BYTES} bytes as JSON")
+        return edit
 
 
 class PendingApproval(Record):

@@ -10,6 +10,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
+from .ended import RunEnded
 from .mcp import ListMcpToolsInput, McpListing
 from .model import Record
 from .payloads import (
@@ -26,10 +27,14 @@ from .payloads import (
     UseToolInput,
     VerifyInput,
 )
-from .result import VerificationReport
+from .result import Outcome, VerificationReport
 
 HEARTBEAT_SECONDS = 10
 """A worker that is silent for longer is taken for dead, and its call runs elsewhere."""
+PAYLOAD_BYTES = 256 * 1024
+"""Ceiling of one activity's input."""
+SIDE_BY_SIDE = 8
+"""Calls that may be scheduled in one workflow task."""
 LAND_SECONDS = 600
 RELEASE_SECONDS = 120
 
@@ -78,9 +83,29 @@ async def release(arg: ReleaseInput, summary: str) -> Released:
     return cast(Released, await _call("release", arg, Released, bounds, summary, attempts=5))
 
 
+def admit(name: str, arg: Record) -> None:
+    """Size a payload before it is scheduled. The server has limits that a run can't recover from: a
+    payload over 2 MB fails its workflow task again and again, and a task whose payloads pass 4 MB
+    together gets the workflow terminated. As at most `SIDE_BY_SIDE` calls are scheduled in one task,
+    each far smaller than this ceiling, a task stays under 1 MB.
+
+    Raises:
+        RunEnded: it is too large. It was not scheduled.
+    """
+    size = len(arg.model_dump_json().encode())
+    if size > PAYLOAD_BYTES:
+        raise RunEnded(
+            Outcome.ESCALATED,
+            f"the input of {name} has {size:,} bytes, over the {PAYLOAD_BYTES:,} that one payload "
+            "may have",
+            code="PayloadTooLarge",
+        )
+
+
 async def _call(
     name: str, arg: Record, result: object, bounds: Bounds, summary: str, *, attempts: int
 ) -> object:
+    admit(name, arg)
     return await workflow.execute_activity(
         name,
         arg,

@@ -42,9 +42,12 @@ from .payloads import (
 from .result import Outcome
 from .state import RunState
 
-_SIDE_BY_SIDE = 8
 _ASK_ROUNDS = 8
 """A call that still asks after so many grants is given up: its preview changes with every look."""
+
+_REMEMBERED_RULES = 100
+"""They go along with each call, so they must stay few."""
+_ANSWER_BYTES = 128 * 1024
 
 Call = ToolCall | MalformedToolCall
 
@@ -86,7 +89,7 @@ class Turn:
         group: list[int] = []
         for position, call in enumerate(self.calls):
             reads = self.state.effect_of(call.name) == "read"
-            if group and (not reads or len(group) == _SIDE_BY_SIDE):
+            if group and (not reads or len(group) == calls.SIDE_BY_SIDE):
                 yield tuple(group)
                 group = []
             if reads:
@@ -120,6 +123,11 @@ class Turn:
             self.claim = FinishArgs.model_validate(call.arguments)
         except ValidationError as error:
             return _error(f"finish: {describe_errors(error)}")
+        if len(self.claim.model_dump_json().encode()) > _ANSWER_BYTES:
+            self.claim = None
+            return _error(
+                f"finish: more than {_ANSWER_BYTES:,} bytes; write the long part to a file"
+            )
         self.claim_call = call
         return None
 
@@ -240,9 +248,12 @@ class Turn:
             for p, call in enumerate(self.calls)
             if p > position and isinstance(call, ToolCall) and self._on_worker(call)
         ]
-        outcomes = await asyncio.gather(
-            *(self._invoke(p, call, preview_only=True) for p, call in later)
-        )
+        outcomes: list[ToolDone | NeedsApproval | WouldAct | Observation] = []
+        for start in range(0, len(later), calls.SIDE_BY_SIDE):
+            some = later[start : start + calls.SIDE_BY_SIDE]
+            outcomes += await asyncio.gather(
+                *(self._invoke(p, call, preview_only=True) for p, call in some)
+            )
         return [
             (p, request)
             for (p, _), outcome in zip(later, outcomes, strict=True)
@@ -265,7 +276,8 @@ class Turn:
             grants.append(Grant(of="arguments", digest=arguments_digest(decision.edit)))
         else:
             grants.append(Grant(digest=request.digest))
-        if decision.remember and request.suggestion is not None:
+        room = len(self.state.remembered) < _REMEMBERED_RULES
+        if decision.remember and request.suggestion is not None and room:
             self.state.remembered.append(request.suggestion)
 
     def _append(self, call: Call, observation: Observation) -> None:

@@ -122,3 +122,9 @@ def test_carrying_the_book_over_loses_and_doubles_nothing(moves: list[tuple[str,
         if move == "carry":
             book = ApprovalBook(BookState.model_validate_json(book.state().model_dump_json()))
         assert book.state() == twin.state()
+
+
+def test_a_rewritten_call_must_fit_where_arguments_stand_inline() -> None:
+    assert say("approve", "r", edit={"text": "x" * 1_000}).edit is not None
+    with pytest.raises(ValueError, match="at most 8192 bytes"):
+        say("approve", "r", edit={"text": "x" * 10_000})
