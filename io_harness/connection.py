@@ -2,16 +2,18 @@
 
 import ipaddress
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypedDict
 
-from temporalio.client import Client
+from temporalio.client import Client, Plugin
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
 from temporalio.service import GrpcCompression, RPCError
 
 from io_harness.activities.settings import Settings
-from io_harness.plugin import HarnessPlugin
 from io_harness.server import Held, Server, embedded_server
 from io_harness.workflows.attributes import NAMES
 
@@ -69,8 +71,11 @@ def configured() -> ClientConnectConfig | None:
 
 
 @asynccontextmanager
-async def connect(settings: Settings) -> AsyncIterator[Connection]:
+async def connect(settings: Settings, *, works: bool = False) -> AsyncIterator[Connection]:
     """Connect for as long as the block runs; the embedded server is started where it is needed.
+
+    Args:
+        works: Whether workers are made from the client.
 
     Raises:
         ConnectionFailed: The configured server can't be reached.
@@ -78,14 +83,31 @@ async def connect(settings: Settings) -> AsyncIterator[Connection]:
     """
     config = configured()
     if config is not None:
-        yield Connection(await _connected(config, settings), held=None)
+        yield Connection(await _connected(config, _extras(settings, works=works)), held=None)
         return
     async with embedded_server(settings.data_dir, NAMES) as held:
-        client = await _connected({"target_host": held.server.address}, settings)
+        client = await _connected(
+            {"target_host": held.server.address}, _extras(settings, works=works)
+        )
         yield Connection(client, held)
 
 
-async def _connected(config: ClientConnectConfig, settings: Settings) -> Client:
+class _Extras(TypedDict, total=False):
+    plugins: Sequence[Plugin]
+    data_converter: DataConverter
+
+
+def _extras(settings: Settings, *, works: bool) -> _Extras:
+    """What the client has besides its address: all activities for a worker, or no more than it takes
+    to read, which is imported in half the time."""
+    if not works:
+        return {"data_converter": pydantic_data_converter}
+    from io_harness.plugin import HarnessPlugin
+
+    return {"plugins": [HarnessPlugin(settings)]}
+
+
+async def _connected(config: ClientConnectConfig, extras: _Extras) -> Client:
     target = config.get("target_host") or _DEFAULT_TARGET
     merged: ClientConnectConfig = {**config, "target_host": target}
     # Compressing payloads for the loopback interface takes longer than sending them.
@@ -93,7 +115,7 @@ async def _connected(config: ClientConnectConfig, settings: Settings) -> Client:
     try:
         return await Client.connect(
             **merged,
-            plugins=[HarnessPlugin(settings)],
+            **extras,
             grpc_compression=compression,
         )
     except (RPCError, RuntimeError) as error:

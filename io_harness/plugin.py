@@ -13,6 +13,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker, WorkerConfig, WorkerDeploymentConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
+from io_harness import TASK_QUEUE as TASK_QUEUE
 from io_harness import __version__
 from io_harness.activities.mcp.listing import McpActivities
 from io_harness.activities.mcp.toolbox import McpToolbox
@@ -26,8 +27,6 @@ from io_harness.activities.tools.use_tool import ToolActivities
 from io_harness.activities.workspace_activities import WorkspaceActivities
 from io_harness.workflows.agent_run import AgentRun
 
-TASK_QUEUE = "io-harness"
-"""Task queue of runs where none is named."""
 _CANCEL_NOTICE = timedelta(seconds=1)
 """A cancellation reaches an activity with its next heartbeat that isn't throttled."""
 _PASSED_THROUGH = ("io_harness.workflows", "pydantic", "pydantic_core", "annotated_types")

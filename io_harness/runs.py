@@ -20,7 +20,7 @@ from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from io_harness.plugin import TASK_QUEUE
+from io_harness import TASK_QUEUE
 from io_harness.workflows import attributes
 from io_harness.workflows.approvals import Decision, PendingApproval
 from io_harness.workflows.contract import TaskContract

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from io_harness import runs, trace
+from io_harness import TASK_QUEUE, runs, trace
 from io_harness.activities.settings import Settings
 from io_harness.connection import Connection, connect
-from io_harness.plugin import TASK_QUEUE
 from io_harness.workflows.contract import TaskContract
 
 from . import decide, render

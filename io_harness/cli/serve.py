@@ -20,12 +20,13 @@ _TASK_QUEUE = click.option(
 @runs_async
 async def up(task_queue: str | None) -> Exit:
     """Run server, UI and worker until Ctrl-C. Runs that wait or were cut short go on."""
+    from io_harness import TASK_QUEUE
     from io_harness.activities.settings import Settings
     from io_harness.connection import connect
-    from io_harness.plugin import TASK_QUEUE, harness_worker
+    from io_harness.plugin import harness_worker
 
     settings = Settings.from_env()
-    async with connect(settings) as connection:
+    async with connect(settings, works=True) as connection:
         click.echo(f"Temporal   {connection.address}", err=True)
         if connection.server:
             click.echo(f"UI         {connection.server.ui}", err=True)
@@ -43,9 +44,10 @@ async def worker(task_queue: str | None) -> Exit:
     SIGTERM and Ctrl-C let it drain: it takes nothing new, and what runs is given ten seconds before
     another worker must take it up.
     """
+    from io_harness import TASK_QUEUE
     from io_harness.activities.settings import Settings
     from io_harness.connection import configured, connect
-    from io_harness.plugin import TASK_QUEUE, harness_worker
+    from io_harness.plugin import harness_worker
     from io_harness.server import running_server
 
     from .exits import CommandFailed
@@ -57,7 +59,7 @@ async def worker(task_queue: str | None) -> Exit:
             "no Temporal server is configured and none runs here: set TEMPORAL_ADDRESS, or use "
             "`io-harness up`, which brings one",
         )
-    async with connect(settings) as connection:
+    async with connect(settings, works=True) as connection:
         click.echo(f"Temporal   {connection.address}", err=True)
         await _until_told(harness_worker(connection.client, task_queue=task_queue or TASK_QUEUE))
     return Exit.OK

@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from io_harness import runs
+from io_harness import TASK_QUEUE, runs
 from io_harness.activities.settings import Settings
 from io_harness.connection import Connection, configured, connect
-from io_harness.plugin import TASK_QUEUE, harness_worker
 
 from . import logs
 from .exits import CommandFailed, Exit
@@ -23,9 +22,11 @@ async def session(
         acts: Whether the worker takes model and tool calls. Without, it answers queries and takes
             decisions, and begins nothing that the end of this process would cut short.
     """
+    from io_harness.plugin import harness_worker  # all activities: only who works waits for them
+
     logs.to_file(settings.data_dir)
     async with AsyncExitStack() as stack:
-        connection = await stack.enter_async_context(connect(settings))
+        connection = await stack.enter_async_context(connect(settings, works=True))
         if connection.held or not await runs.pollers(connection.client, task_queue):
             await stack.enter_async_context(
                 harness_worker(connection.client, task_queue=task_queue, acts=acts)
