@@ -122,9 +122,9 @@ def _existing(loc: _Path, data: Any) -> _Path:
     """pydantic's location without the names of union members and of fields that are not there."""
     path: list[str | int] = []
     for part in loc:
-        within = isinstance(part, int) and isinstance(data, list) and part < len(data)
-        if within or (isinstance(data, dict) and part in data):
-            data = data[part]
+        items: Any = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(items, dict) and part in items:
+            data = items[part]
             path.append(part)
     return tuple(path)
 

@@ -28,10 +28,15 @@ class PatternError(ValueError):
 # --- paths ----------------------------------------------------------------------------------------
 
 
+_ANY_FOLDERS = r"(?:[^/]+/)*"
+
+
 class _PathPattern(NamedTuple):
     place: Literal["anywhere", "workspace", "host"]
-    narrow: re.Pattern[str]
-    wide: re.Pattern[str]
+    narrow: str
+    """Regular expression, case-sensitive."""
+    wide: str
+    """Regular expression for folded text."""
 
 
 def path_matches(pattern: str, path: str, *, wide: bool) -> Match:
@@ -42,20 +47,45 @@ def path_matches(pattern: str, path: str, *, wide: bool) -> Match:
     pattern that matches a folder covers what is in it; read narrowly, only if its last part has no
     wildcard (`docs` covers `docs/a/b`, `docs/*` doesn't, `docs/**` does).
     """
-    compiled = _path_pattern(pattern)
+    return "yes" if any_path_matches((pattern,), path, wide=wide) else "no"
+
+
+def any_path_matches(patterns: tuple[str, ...], path: str, *, wide: bool) -> bool:
+    """Whether one of the patterns matches. Many are as quick as one."""
     absolute = path.startswith("/")
-    if (compiled.place == "host" and not absolute) or (compiled.place == "workspace" and absolute):
-        return "no"
-    if compiled.place == "anywhere" and absolute and not wide:
-        return "no"
-    text = path.lstrip("/")
-    found = compiled.wide.match(fold(text)) if wide else compiled.narrow.match(text)
-    return "yes" if found else "no"
+    text = fold(path.lstrip("/")) if wide else path.lstrip("/")
+    group = _path_group(patterns, wide=wide)
+    anywhere = group.get("anywhere") if wide or not absolute else None
+    placed = group.get("host" if absolute else "workspace")
+    return bool((anywhere and anywhere.match(text)) or (placed and placed.match(text)))
+
+
+@lru_cache(maxsize=1024)
+def _path_group(patterns: tuple[str, ...], *, wide: bool) -> dict[str, re.Pattern[str]]:
+    regexes: dict[str, tuple[list[str], list[str]]] = {}
+    for pattern in patterns:
+        compiled = _path_pattern(pattern)
+        regex = compiled.wide if wide else compiled.narrow
+        deep, others = regexes.setdefault(compiled.place, ([], []))
+        if regex.startswith(_ANY_FOLDERS):
+            deep.append(regex.removeprefix(_ANY_FOLDERS))
+        else:
+            others.append(regex)
+    return {
+        place: re.compile(
+            "|".join([*others, *([f"{_ANY_FOLDERS}(?:{'|'.join(deep)})"] * bool(deep))])
+        )
+        for place, (deep, others) in regexes.items()
+    }
 
 
 def check_path_pattern(pattern: str) -> None:
     """Raises PatternError if the pattern can't be meant as written."""
-    _path_pattern(pattern)
+    try:
+        _path_group((pattern,), wide=False)
+        _path_group((pattern,), wide=True)
+    except re.error as error:
+        raise PatternError(f"is no pattern: {error}") from None
 
 
 def normal_path(path: str) -> str:
@@ -117,8 +147,8 @@ def _path_pattern(pattern: str) -> _PathPattern:
     plain_end = not parts or parts[-1] == "**" or not re.search(r"[*?\[]", parts[-1])
     return _PathPattern(
         place,
-        re.compile(_path_regex(parts, below=plain_end or pattern.endswith("/"))),
-        re.compile(_path_regex([fold(part) for part in parts], below=True)),
+        _path_regex(parts, below=plain_end or pattern.endswith("/")),
+        _path_regex([fold(part) for part in parts], below=True),
     )
 
 
@@ -132,7 +162,7 @@ def _path_regex(parts: list[str], *, below: bool) -> str:
             # `a/**` is what is in `a`, `**` alone is everything, the root included.
             return regex + r"(?s:.*)\Z" if index == 0 else regex + r"(?s:.+)\Z"
         else:
-            regex += r"(?:[^/]+/)*"
+            regex += _ANY_FOLDERS
     return regex + (r"(?:/(?s:.*))?\Z" if below else r"\Z")
 
 
@@ -242,7 +272,10 @@ class _CommandPattern(NamedTuple):
 
 def check_command_pattern(pattern: str) -> None:
     """Raises PatternError if the pattern can't be meant as written."""
-    _command_pattern(pattern)
+    try:
+        _command_pattern(pattern)
+    except re.error as error:
+        raise PatternError(f"is no pattern: {error}") from None
 
 
 @lru_cache(maxsize=4096)
@@ -277,8 +310,9 @@ def command_matches(pattern: str, command: str, *, wide: bool) -> Match:
     rule, words = _command_pattern(pattern), words_of(command)
     if not words:
         return "no"
-    if words[0].special and words[0].text != rule.words[0].text:
-        return "yes" if wide and rule.words[0].glob in ("*", "**") else "no"
+    first = rule.words[0]
+    if words[0].special and not (first.special and first.text == words[0].text):
+        return "yes" if wide and first.glob in ("*", "**") else "no"
     offset = 1 if words[0].special else 0
     if offset and len(rule.words) == 1:
         return "yes" if not rule.whole or len(words) == 1 else "no"

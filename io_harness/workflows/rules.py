@@ -8,6 +8,7 @@ from .model import Record, Strict
 from .patterns import (
     Match,
     PatternError,
+    any_path_matches,
     check_command_pattern,
     check_host_pattern,
     check_path_pattern,
@@ -70,11 +71,14 @@ class Rule(Strict):
     def applies(self, act: Act, target: str) -> tuple[Match, str]:
         """Whether the rule applies to a normal target (see `normal_target`), and the rule in one line
         with the one of its patterns that says so."""
-        if act not in self.acts:
+        wide = self.effect != "allow"
+        if act not in self.acts or (
+            act in ("read", "write") and not any_path_matches(self.targets, target, wide=wide)
+        ):
             return "no", ""
         best: tuple[Match, str] = ("no", "")
         for pattern in self.targets:
-            found = _match(act, pattern, target, wide=self.effect != "allow")
+            found = _match(act, pattern, target, wide=wide)
             if found != "no" and best[0] != "yes":
                 best = (found, self._line(pattern))
         return ("no", "") if best[0] == "no" or self._spares(act, target) else best
