@@ -110,7 +110,9 @@ class SnapshotStore:
         if author is not None:
             names = (("GIT_AUTHOR_NAME", author[0]), ("GIT_AUTHOR_EMAIL", author[1]))
             git = replace(git, env=(*git.env, *names))
-        return await git.line("commit-tree", tree, *options, stdin=message.encode())
+        commit = await git.line("commit-tree", tree, *options, stdin=message.encode())
+        self._remember(commit, tree)
+        return commit
 
     async def tree_of(self, commit: str) -> str:
         """Raises:

@@ -80,14 +80,31 @@ def parse_arguments(tool: str, model: type[A], arguments: dict[str, JsonValue]) 
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, JsonValue]:
-    """JSON Schema for the model's list of tools, without titles and null branches: they cost tokens."""
-    return _slim(model.model_json_schema())
+    """JSON Schema for the model's list of tools, without what costs tokens and tells a model little.
+    Arguments are checked against the whole."""
+    schema = model.model_json_schema()
+    definitions: dict[str, Any] = schema.pop("$defs", {})
+    return _slim(_inlined(schema, definitions))
+
+
+_UNTOLD = ("title", "additionalProperties", "minLength", "maxLength", "minimum", "maxItems")
+
+
+def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
+    """The schema with definitions in the place of references to them. Ours are never recursive."""
+    if isinstance(schema, list):
+        return [_inlined(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions)
+    return {key: _inlined(value, definitions) for key, value in schema.items()}
 
 
 def _slim(schema: dict[str, Any]) -> dict[str, JsonValue]:
     slim: dict[str, JsonValue] = {}
     for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
+        if key in _UNTOLD and not isinstance(value, dict):
             continue
         if key == "description" and "properties" in schema:
             continue  # the tool's own description says it

@@ -12,6 +12,7 @@ from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.payloads import Act, ApprovalRequest
 
 from .beneath import Beneath
+from .history import History
 from .jobs import JobTable, RunIsOver
 
 
@@ -59,6 +60,8 @@ class ToolContext:
     outputs: RunOutputs
     contract: TaskContract
     blobs: BlobStore
+    history: History
+    """The agent's commits."""
     jobs: JobTable
     run_is_over: RunIsOver
     """Whether the run has ended, on whichever worker."""

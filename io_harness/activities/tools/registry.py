@@ -5,7 +5,14 @@ from collections.abc import Iterable
 from io_harness.activities.providers.base import ToolSpec
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.mcp import HELPERS
-from io_harness.workflows.own_tools import FINISH, FinishArgs
+from io_harness.workflows.own_tools import (
+    ASK_USER,
+    FINISH,
+    UPDATE_PLAN,
+    AskUserArgs,
+    FinishArgs,
+    UpdatePlanArgs,
+)
 from io_harness.workflows.payloads import Effect
 
 from .apply_patch import ApplyPatch
@@ -13,6 +20,7 @@ from .base import AnyTool, schema_of
 from .command import RunCommand
 from .edit_file import EditFile
 from .errors import UnknownTool
+from .git_tools import GitCommit, GitDiff, GitLog, GitStatus
 from .job_tools import JobOutput, StartJob, StopJob
 from .list_files import ListFiles
 from .read_file import ReadFile
@@ -33,8 +41,12 @@ _BUILT_IN: tuple[AnyTool, ...] = (
     StartJob(),
     JobOutput(),
     StopJob(),
+    GitStatus(),
+    GitDiff(),
+    GitLog(),
+    GitCommit(),
 )
-_WORKFLOW_TOOLS = (FINISH,)
+_WORKFLOW_TOOLS = (UPDATE_PLAN, ASK_USER, FINISH)
 """Handled by the workflow itself; the names are taken."""
 
 
@@ -79,7 +91,18 @@ class ToolRegistry:
             ToolSpec(tool.name, tool.description, tool.input_schema())
             for tool in self._tools.values()
         )
-        return (*own, finish_spec(contract))
+        return (*own, *_workflow_specs(contract))
+
+
+def _workflow_specs(contract: TaskContract) -> tuple[ToolSpec, ...]:
+    plan = ToolSpec(UPDATE_PLAN, "Show people your plan.", schema_of(UpdatePlanArgs))
+    question = ToolSpec(
+        ASK_USER,
+        "Ask the human, if you can't go on without. The answer permits nothing.",
+        schema_of(AskUserArgs),
+    )
+    asks = (question,) if contract.approval.can_ask else ()
+    return (plan, *asks, finish_spec(contract))
 
 
 def finish_spec(contract: TaskContract) -> ToolSpec:

@@ -31,6 +31,8 @@ from .base import AnyTool
 from .beneath import Beneath
 from .context import AsksNeeded, ToolContext, WouldHaveActed
 from .errors import ToolError
+from .git_tools import commit_identity
+from .history import History
 from .jobs import JobTable, RunIsOver
 from .registry import ToolRegistry
 
@@ -101,6 +103,7 @@ class ToolActivities:
             outputs=RunOutputs(self._settings.data_dir, given.run.key),
             contract=contract,
             blobs=self._store,
+            history=History(self._store, given.base),
             jobs=self._jobs,
             run_is_over=_run_is_over(),
             call=call,
@@ -128,7 +131,12 @@ class ToolActivities:
             return WouldAct()
         if tool.effect == "read":
             return ToolDone(head=given.base, observation=observation)
-        head, changed = await copy.snapshot(f"{given.step}: {call.name}")
+        message = context.history.message
+        head, changed = await copy.snapshot(
+            message or f"{given.step}: {call.name}",
+            even_unchanged=message is not None,
+            author=commit_identity() if message else None,
+        )
         return ToolDone(head=head, observation=observation, changed=changed)
 
     async def _gate(self, contract: TaskContract, given: UseToolInput) -> Gate:

@@ -10,6 +10,7 @@ from io_harness.activities.outputs import RunOutputs
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.beneath import Beneath
 from io_harness.activities.tools.context import ToolContext
+from io_harness.activities.tools.history import History
 from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
 from io_harness.workflows.contract import TaskContract
@@ -68,6 +69,7 @@ def make_context(
         outputs=RunOutputs(data_dir, "run-1"),
         contract=make_contract(**contract),
         blobs=SnapshotStore(data_dir),
+        history=History(SnapshotStore(data_dir), "0" * 40),
         jobs=jobs or JobTable(data_dir),
         run_is_over=never,
         call=ToolCall(id=f"call-{next(_numbers)}", name=tool, arguments=arguments),
