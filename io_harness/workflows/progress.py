@@ -26,13 +26,13 @@ class Progress(Record):
         self, results: tuple[tuple[ToolCall, Observation], ...], *, changed: bool
     ) -> tuple["Progress", Pace]:
         digests = tuple(_digest(call, observation) for call, observation in results)
+        if changed:  # what was seen before the change may well be seen again after it
+            return Progress(recent=digests[-WINDOW:]), "moving"
         recent = (*self.recent, *digests)[-WINDOW:]
-        fresh = changed or any(d not in self.recent for d in digests)
-        idle = 0 if fresh else self.idle_turns + 1
+        idle = 0 if any(d not in self.recent for d in digests) else self.idle_turns + 1
         stuck = any(recent.count(d) >= SAME_CALL_LIMIT for d in digests) or idle >= IDLE_TURNS
-        if changed or not stuck:
-            nudged = self.nudged and not changed
-            return Progress(recent=recent, idle_turns=idle, nudged=nudged), "moving"
+        if not stuck:
+            return Progress(recent=recent, idle_turns=idle, nudged=self.nudged), "moving"
         if self.nudged:
             return Progress(recent=recent, idle_turns=idle, nudged=True), "stalled"
         # The window is emptied, so that the model has the same room after the nudge as before it.
