@@ -1,6 +1,7 @@
 """Limits over time, changed rules, and the end of a listener."""
 
 import asyncio
+import base64
 import ipaddress
 import os
 import socket
@@ -97,9 +98,9 @@ async def test_one_connection_too_many_is_told_so_and_the_next_gets_through(whos
 
 
 async def test_an_idle_tunnel_ends_and_a_busy_one_does_not() -> None:
-    async with echo() as port, served(session_for(port, idle_seconds=0.5)) as proxy:
+    async with echo() as port, served(session_for(port, idle_seconds=1.5)) as proxy:
         idle, busy = await Tunnel.open(proxy, port), await Tunnel.open(proxy, port)
-        for _ in range(8):
+        for _ in range(20):
             await asyncio.sleep(0.1)
             assert await busy.echoes(b"x")
         assert await asyncio.wait_for(idle.reader.read(), 5) == b""
@@ -201,6 +202,37 @@ async def test_a_token_opens_its_own_sessions_listener_only() -> None:
     assert codes == [b"200", b"407"]
     assert (one.audit.allowed, two.audit.allowed) == (1, 0)
     assert two.audit.denied_by_reason == {Reason.BAD_TOKEN: 1}
+
+
+def basic(text: str) -> bytes:
+    return b"Proxy-Authorization: Basic " + base64.b64encode(text.encode()) + b"\r\n"
+
+
+async def test_a_loopback_listener_admits_nothing_but_the_token() -> None:
+    async with echo() as port:
+        session = session_for(port)
+        async with Proxy(NAMES).loopback(session) as env:
+            address = env["http_proxy"].rsplit(":", 1)[1]
+            good = basic(f"run:{session.token}")
+            attempts = {
+                b"": 407,
+                basic("run:"): 407,
+                basic(session.token): 407,
+                basic(f"run:{session.token}x"): 407,
+                basic(f"run:{session.token[:-1]}"): 407,
+                b"Proxy-Authorization: Basic %%%\r\n": 407,
+                b"Proxy-Authorization: Bearer " + good.split()[-1] + b"\r\n": 407,
+                b"Authorization: Basic " + good.split()[-1] + b"\r\n": 407,
+                good + good: 407,
+                good: 200,
+            }
+            for header, expected in attempts.items():
+                reader, writer = await asyncio.open_connection("127.0.0.1", int(address))
+                writer.write(b"CONNECT a.example:%d HTTP/1.1\r\nHost: a\r\n%s\r\n" % (port, header))
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+                assert int(head.split()[1]) == expected, header
+                writer.close()
+        assert session.audit.denied_by_reason == {Reason.BAD_TOKEN: len(attempts) - 1}
 
 
 @pytest.mark.parametrize("role", [Role.DNS, Role.HTTP, Role.TLS])

@@ -30,15 +30,15 @@ from tests.integration.egress.upstream import ALLOWED, FORBIDDEN, Upstream
 
 LIMITS = EgressLimits(
     head_bytes=32 * 1024,
-    head_seconds=0.4,
-    resolve_seconds=0.2,
-    ask_seconds=0.2,
+    head_seconds=0.8,
+    resolve_seconds=0.5,
+    ask_seconds=1.0,
     idle_seconds=5,
     connect_seconds=2,
     total_bytes=2_000_000,
 )
 
-_SILENCE = 1.0
+_SILENCE = 2.5
 """Longer than each time limit of the proxy here; an open tunnel has no more to say by then."""
 
 
@@ -102,11 +102,10 @@ class World:
         reader, writer = await asyncio.open_connection(to, port)
         got = b""
         try:
-            pieces = sent.first if isinstance(sent.first, tuple) else (sent.first,)
-            for index, piece in enumerate(pieces):
-                await asyncio.sleep(0.02 if index else 0)
-                writer.write(piece)
-                await writer.drain()
+            if isinstance(sent.first, tuple):
+                return await self._piecemeal(sent.first, reader, writer)
+            writer.write(sent.first)
+            await writer.drain()
             if sent.then:
                 got = await reader.readuntil(b"\r\n\r\n")
                 writer.write(sent.then)
@@ -119,6 +118,19 @@ class World:
         finally:
             writer.close()
         return got
+
+    async def _piecemeal(
+        self, pieces: tuple[bytes, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bytes:
+        """Send with pauses until all is sent or the other side has had enough."""
+        reading = asyncio.create_task(self._rest(reader))
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            done, _ = await asyncio.wait({reading}, timeout=0.03)
+            if done:
+                break
+        return await reading
 
     async def _rest(self, reader: asyncio.StreamReader) -> bytes:
         """All that comes until the end, a ServerHello, or a silence."""
