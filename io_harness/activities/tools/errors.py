@@ -120,3 +120,9 @@ class CommandNotStarted(ToolError):
 
 class TooManyJobs(ToolError):
     code = "too_many_jobs"
+
+
+class ToolFailed(ToolError):
+    """A tool of a user's own raised an exception."""
+
+    code = "tool_failed"
