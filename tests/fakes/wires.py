@@ -69,7 +69,7 @@ def _messages(say: Say) -> Iterator[Event]:
         "input_tokens": say.usage.input,
         "cache_read_input_tokens": say.usage.cached,
         "cache_creation_input_tokens": say.usage.cache_write,
-        "output_tokens": 1,
+        "output_tokens": min(1, say.usage.output),
     }
     message: dict[str, object] = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": [],

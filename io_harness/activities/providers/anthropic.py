@@ -21,7 +21,7 @@ from .base import (
 )
 from .failures import from_error_body
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
-from .parts import parse_document, parse_event, tool_call
+from .parts import counted, parse_document, parse_event, tool_call
 from .sse import ServerEvent
 from .wire import Endpoint, Loose, Wire
 
@@ -53,16 +53,17 @@ class Anthropic:
     name: str = "anthropic"
 
     async def complete(self, request: ModelRequest, progress: CallProgress) -> ModelReply:
+        sent = body(request, self.name)
         reader = _Reader(self.name, progress)
         await self.wire.stream(
             self.endpoint,
             "v1/messages",
-            body(request, self.name),
+            sent,
             reader.take,
             idle_seconds=request.options.idle_seconds,
             progress=progress,
         )
-        return reader.reply()
+        return counted(reader.reply(), sent, progress)
 
     async def models(self) -> tuple[OfferedModel, ...]:
         document = await self.wire.get(self.endpoint, "v1/models?limit=1000")

@@ -13,7 +13,7 @@ from io_harness.workflows.result import Usage
 
 from .base import CallProgress, Failure, ModelReply, ProviderError
 from .failures import from_error_body
-from .parts import estimated_usage, parse_event, tool_call
+from .parts import parse_event, tool_call
 from .sse import ServerEvent
 from .wire import Loose
 
@@ -133,7 +133,6 @@ class ChatReader:
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._finish: str | None = None
-        self._counted = False
         self._done = False
 
     def take(self, event: ServerEvent) -> None:
@@ -144,7 +143,6 @@ class ChatReader:
         if chunk.error is not None:
             raise from_error_body(chunk.error)
         if chunk.usage is not None:
-            self._counted = True
             self._progress.usage = chunk.usage.neutral()
             self._progress.cost_usd = chunk.usage.charged()
         for choice in (chunk.choices or ())[:1]:
@@ -198,7 +196,7 @@ class ChatReader:
             elif value is not None:
                 last[name] = value
 
-    def reply(self, *, request_bytes: int) -> ModelReply:
+    def reply(self) -> ModelReply:
         if self._finish is None or not self._done:
             raise ProviderError(
                 Failure.STREAM_CUT, "the stream ended before its finish reason and [DONE]"
@@ -212,8 +210,6 @@ class ChatReader:
             raise ProviderError(
                 Failure.MALFORMED_REPLY, f"unknown finish reason {self._finish!r:.80}"
             )
-        if not self._counted:
-            self._progress.usage = estimated_usage(request_bytes, self._progress.received_bytes)
         if self._calls and finish == "stop":
             finish = "tool_use"
         elif not self._calls and finish == "tool_use":

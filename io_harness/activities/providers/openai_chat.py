@@ -14,7 +14,7 @@ from io_harness.workflows.messages import Image, Reasoning, Text, ToolCall
 from .base import CallProgress, ModelReply, ModelRequest, OfferedModel
 from .chat_reply import ChatReader
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
-from .parts import is_strict, parse_document
+from .parts import counted, is_strict, parse_document
 from .wire import Endpoint, Loose, Wire
 
 
@@ -53,7 +53,7 @@ class ChatCompletions:
             idle_seconds=request.options.idle_seconds,
             progress=progress,
         )
-        return reader.reply(request_bytes=len(json.dumps(sent)))
+        return counted(reader.reply(), sent, progress)
 
     async def models(self) -> tuple[OfferedModel, ...]:
         document = await self.wire.get(self.endpoint, "models")

@@ -17,7 +17,7 @@ from .base import CallProgress, Failure, ModelReply, ModelRequest, OfferedModel,
 from .failures import from_error_body
 from .openai_chat import ChatCompletions
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
-from .parts import is_strict, parse_event, tool_call
+from .parts import counted, is_strict, parse_event, tool_call
 from .sse import ServerEvent
 from .wire import Endpoint, Loose, Wire
 
@@ -32,16 +32,17 @@ class Responses:
     name: str
 
     async def complete(self, request: ModelRequest, progress: CallProgress) -> ModelReply:
+        sent = body(request, self.name)
         reader = _Reader(self.name, progress)
         await self.wire.stream(
             self.endpoint,
             "responses",
-            body(request, self.name),
+            sent,
             reader.take,
             idle_seconds=request.options.idle_seconds,
             progress=progress,
         )
-        return reader.reply()
+        return counted(reader.reply(), sent, progress)
 
     async def models(self) -> tuple[OfferedModel, ...]:
         return await ChatCompletions(self.wire, self.endpoint, self.name).models()

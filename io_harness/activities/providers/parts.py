@@ -1,5 +1,8 @@
 """Pieces that the readers of all providers' streams share."""
 
+import dataclasses
+import json
+from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
@@ -8,7 +11,7 @@ from pydantic_core import from_json
 from io_harness.workflows.messages import MalformedToolCall, ToolCall
 from io_harness.workflows.result import Usage
 
-from .base import Failure, ProviderError
+from .base import CallProgress, Failure, ModelReply, ProviderError
 from .sse import ServerEvent
 from .wire import Loose
 
@@ -80,10 +83,15 @@ def _kind(value: JsonValue) -> str:
             return "a number"
 
 
-def estimated_usage(request_bytes: int, reply_bytes: int) -> Usage:
-    """For a server that counts no tokens: one for every two bytes, more than tokenizers make of
-    text or code. Bytes of the reply are those of its stream, framing included."""
-    return Usage(input=request_bytes // 2, output=reply_bytes // 2)
+def counted(reply: ModelReply, sent: Mapping[str, JsonValue], progress: CallProgress) -> ModelReply:
+    """The reply with an estimate of its usage where the server counted nothing: a token for every
+    two bytes, more than tokenizers make of text or code. Bytes of the reply are those of its stream,
+    framing included."""
+    if reply.usage.total:
+        return reply
+    usage = Usage(input=len(json.dumps(sent)) // 2, output=progress.received_bytes // 2)
+    progress.usage = usage
+    return dataclasses.replace(reply, usage=usage)
 
 
 def is_strict(schema: JsonValue) -> bool:

@@ -3,12 +3,12 @@
 import pytest
 
 from io_harness.activities.providers.wire import Wire
-from io_harness.workflows.messages import MalformedToolCall, Reasoning, Text, ToolCall
+from io_harness.workflows.messages import MalformedToolCall, Reasoning, Text, ToolCall, UserMessage
 from io_harness.workflows.payloads import FinishReason
 from io_harness.workflows.result import Usage
 from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Call, Say
-from tests.unit.providers.conftest import provider_at, reply_of
+from tests.unit.providers.conftest import ask, provider_at, reply_of
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -38,6 +38,18 @@ async def test_usage_falls_into_buckets_that_do_not_overlap(api: str, wire: Wire
     async with FakeProvider(Say("ok", usage=used)) as fake:
         reply = await reply_of(provider_at(api, fake, wire))
     assert reply.usage == used
+
+
+async def test_where_nothing_is_counted_usage_is_estimated_on_the_high_side(
+    api: str, wire: Wire
+) -> None:
+    text = "word " * 200
+    async with FakeProvider(Say(text, usage=Usage())) as fake:
+        reply = await reply_of(
+            provider_at(api, fake, wire), ask(UserMessage(origin="goal", text=text))
+        )
+    assert reply.usage.output > 200
+    assert 200 < reply.usage.input < 2_000
 
 
 @pytest.mark.parametrize(
