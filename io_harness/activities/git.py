@@ -48,6 +48,7 @@ _OPTIONS = (
     "safe.directory=*",
 )
 _NAME, _MAIL = "io-harness", "io-harness@localhost.invalid"
+IDENTITY = f"{_NAME} <{_MAIL}>"
 EPOCH = "946684800 +0000"
 """Date of every snapshot: a snapshot of the same content on the same parent is the same commit."""
 

@@ -96,7 +96,7 @@ async def make_copy(
     notes = imported.notes.model_copy(
         update={"derived": tuple(to_note(name) for name in await list_ignored(git))}
     )
-    base = await store.commit(tree, [], notes.message())
+    base = store.commit(tree, [], notes.message())
     await store.set_ref(paths.run_key, "base", base)
     await store.set_ref(paths.run_key, "head", base)
     paths.mark_clean(base)

@@ -6,13 +6,14 @@ Every snapshot is a commit. The user's `.git` is never involved.
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from io_harness.workflows.result import FileChange
 
 from .changes import parse_changes, shown
-from .git import Git, check_version
+from .commit_object import identity, write_commit
+from .git import EPOCH, IDENTITY, Git, check_version
 from .locks import file_lock
 from .notes import SourceNotes
 
@@ -66,7 +67,9 @@ class SnapshotStore:
         async with file_lock(self.path.with_suffix(".lock")):
             attributes = self.path / "info" / "attributes"
             if not attributes.exists() or attributes.read_text() != _ATTRIBUTES:
-                await self.git().run("init", "--quiet", "--bare", "--template=", self.path)
+                await self.git().run(
+                    "init", "--quiet", "--bare", "--template=", "--object-format=sha1", self.path
+                )
                 attributes.parent.mkdir(exist_ok=True)
                 partial = attributes.with_suffix(".new")
                 partial.write_text(_ATTRIBUTES)
@@ -92,7 +95,7 @@ class SnapshotStore:
 
     # --- commits and refs -------------------------------------------------------------------------
 
-    async def commit(
+    def commit(
         self,
         tree: str,
         parents: Sequence[str],
@@ -103,14 +106,11 @@ class SnapshotStore:
         """A commit of `tree`. The same arguments give the same commit.
 
         Args:
-            author: Name and mail address instead of the harness's own.
+            author: Name and mail address, if not the harness's own.
         """
-        options = [part for parent in parents for part in ("-p", parent)]
-        git = self.git()
-        if author is not None:
-            names = (("GIT_AUTHOR_NAME", author[0]), ("GIT_AUTHOR_EMAIL", author[1]))
-            git = replace(git, env=(*git.env, *names))
-        commit = await git.line("commit-tree", tree, *options, stdin=message.encode())
+        by = IDENTITY if author is None else identity(*author)
+        objects = self.path / "objects"
+        commit = write_commit(objects, tree, parents, message, by, IDENTITY, EPOCH)
         self._remember(commit, tree)
         return commit
 
@@ -219,11 +219,10 @@ class SnapshotStore:
     ) -> Merged | Conflict:
         """Three-way merge of trees, or of commits' trees. Writes to no work tree."""
         git = self.git(alternates=alternates)
-        root = await git.line("commit-tree", f"{base}^{{tree}}", stdin=b"base")
-        sides = [
-            await git.line("commit-tree", f"{tree}^{{tree}}", "-p", root, stdin=side)
-            for tree, side in ((ours, b"ours"), (theirs, b"theirs"))
-        ]
+        named = (f"{side}^{{tree}}" for side in (base, ours, theirs))
+        trees = (await git.out("rev-parse", *named)).decode().split()
+        root = self.commit(trees[0], [], "base")
+        sides = (self.commit(trees[1], [root], "ours"), self.commit(trees[2], [root], "theirs"))
         merged = await git.run(
             "merge-tree", "--write-tree", "-z", "--name-only", "--messages", *sides, codes=(0, 1)
         )

@@ -69,11 +69,11 @@ class WorkingCopy:
         if tree == await self._store.tree_of(self.base) and not even_unchanged:
             self._paths.mark_clean(self.base)
             return self.base, ()
-        head, changes = await asyncio.gather(
-            self._store.commit(tree, [self.base], message, author=author),
+        head = self._store.commit(tree, [self.base], message, author=author)
+        _, changes = await asyncio.gather(
+            self._store.set_ref(self._paths.run_key, "head", head),
             self._store.changes(self.base, tree),
         )
-        await self._store.set_ref(self._paths.run_key, "head", head)
         self._paths.mark_clean(head)
         return head, changes[:SHOWN_CHANGES]
 

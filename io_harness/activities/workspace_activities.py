@@ -25,6 +25,7 @@ from .release import release
 from .run_reader import RunReader
 from .settings import Settings
 from .store import SnapshotStore
+from .tools.jobs import JobTable
 from .tools.registry import ToolRegistry
 from .verification import verify
 
@@ -39,12 +40,14 @@ class WorkspaceActivities:
         store: SnapshotStore,
         registry: ToolRegistry,
         mcp: McpToolbox,
+        jobs: JobTable,
     ) -> None:
         self._settings = settings
         self._reader = reader
         self._store = store
         self._registry = registry
         self._mcp = mcp
+        self._jobs = jobs
 
     @activity.defn(name="prepare")
     async def prepare(self, given: PrepareInput) -> Prepared:
@@ -76,6 +79,7 @@ class WorkspaceActivities:
     @activity.defn(name="release")
     async def release(self, given: ReleaseInput) -> Released:
         async with _alive():
+            await self._jobs.stop_run(given.run.key)
             await self._mcp.close_run(given.run.key)
             return await release(given, self._settings, self._store)
 

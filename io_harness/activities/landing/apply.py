@@ -71,8 +71,8 @@ async def _attempt(
         merged = await store.merge(given.base, now, given.head)
         if isinstance(merged, Conflict):
             return LandConflict(paths=merged.paths, reason=merged.reason)
-        found = await store.commit(now, [], "the source as landing found it")
-        planned = await store.commit(merged.tree, [found], f"landing of {given.head}")
+        found = store.commit(now, [], "the source as landing found it")
+        planned = store.commit(merged.tree, [found], f"landing of {given.head}")
         await store.set_ref(given.run.key, "landing", planned)
     merged = await store.merge(f"{planned}^", now, planned)
     if isinstance(merged, Conflict):
