@@ -26,6 +26,7 @@ from .supervisor import supervise
 
 MIB = 1024 * 1024
 _found: dict[str, Isolation] = {}
+_failed: dict[str, str] = {}
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 
 
@@ -39,11 +40,17 @@ async def probe_backend(backend: Backend) -> Isolation:
         return _found[backend.name]
     loop = asyncio.get_running_loop()
     async with _locks.setdefault(loop, {}).setdefault(backend.name, asyncio.Lock()):
+        if backend.name in _failed:
+            raise SandboxError(_failed[backend.name])
         if backend.name not in _found:
             store = ProbeStore.of(backend)
             isolation = store.load()
             if isolation is None:
-                isolation = await _probe(backend)
+                try:
+                    isolation = await _probe(backend)
+                except SandboxError as error:
+                    _failed[backend.name] = str(error)
+                    raise
                 store.save(isolation)
             _found[backend.name] = isolation
         return _found[backend.name]
@@ -55,7 +62,10 @@ async def _probe(backend: Backend) -> Isolation:
         scene = _Scene(backend, Path(directory))
         breaches: dict[str, list[str]] = {}
         parts = (_isolation, _memory, _processes, _cpu, _wall, _remains)
-        for found in await asyncio.gather(*(part(scene) for part in parts)):
+        played = await asyncio.gather(*(part(scene) for part in parts), return_exceptions=True)
+        for found in played:
+            if isinstance(found, BaseException):
+                raise found
             for name, what in found.items():
                 breaches.setdefault(name, []).extend(what)
     levels: dict[Property, Level] = {}

@@ -23,9 +23,10 @@ def backends() -> tuple[Backend, ...]:
     found: list[Backend] = []
     if sys.platform == "linux":
         from .linux.bubblewrap import Bubblewrap
+        from .linux.landlock import Landlock
         from .linux.namespaces import Namespaces
 
-        found += (Bubblewrap(), Namespaces())
+        found += (Bubblewrap(), Namespaces(), Landlock())
     return (*found, Floor())
 
 

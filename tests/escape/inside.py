@@ -122,8 +122,12 @@ def main() -> None:
 def command(python: str, scene_file: str, *names: str) -> tuple[str, ...]:
     """What runs the attacks, wherever this package's directory can be read."""
     here = os.path.dirname(os.path.abspath(__file__))
+    # By its own place alone: the directory above may be out of sight.
     start = (
-        f"import sys; sys.path.insert(0, {os.path.dirname(here)!r}); "
-        f"from {os.path.basename(here)}.inside import main; main()"
+        "import sys; from importlib.util import spec_from_file_location, module_from_spec; "
+        f"spec = spec_from_file_location('escape', {here + '/__init__.py'!r}, "
+        f"submodule_search_locations=[{here!r}]); "
+        "sys.modules['escape'] = module_from_spec(spec); "
+        "from escape.inside import main; main()"
     )
     return (python, "-I", "-S", "-c", start, scene_file, *names)

@@ -38,22 +38,23 @@ class Host:
     def facts_file(self) -> Path:
         return self.root / "tools" / "scene.json"
 
-    def plan(self, *names: str, python: str = sys.executable) -> Plan:
-        """Runs the attacks against this scene, held."""
+    def plan(self, *, guarded: bool) -> Plan:
+        """Runs the attacks against this scene; `guarded` is whether the plan protects and hides
+        paths inside the workspace, which not every backend can."""
         return Plan(
-            argv=command(python, str(self.facts_file), *names),
+            argv=command(sys.executable, str(self.facts_file)),
             cwd=self.workspace,
             workspace=self.workspace,
             read_only_roots=(HERE, self.facts_file.parent, self.root / "read-only"),
-            hidden=(self.workspace / "hidden", self.workspace / "hidden.env"),
-            protected=protected_in(self.workspace),
+            hidden=tuple(self.workspace / name for name in ("hidden", "hidden.env") if guarded),
+            protected=protected_in(self.workspace) if guarded else (),
             env={"PATH": os.defpath, "HOME": str(self.root / "home")},
         )
 
     def outside_digest(self) -> str:
-        """Of everything that no attack may change."""
+        """Of everything outside the workspace that no attack may change."""
         digest = hashlib.sha256()
-        for top in ("outside", "sibling", "read-only", "home", "workspace/.git"):
+        for top in ("outside", "sibling", "read-only", "home"):
             for path in sorted((self.root / top).rglob("*")):
                 info = path.lstat()
                 digest.update(f"{path} {info.st_mode} {info.st_mtime_ns} {info.st_uid}\n".encode())

@@ -11,6 +11,7 @@ import sys
 
 from io_harness import sandbox
 
+from .expected import UNGUARDED
 from .inside import CASES, command, load
 from .scene import host
 
@@ -24,12 +25,19 @@ async def held(backend: str) -> Outcomes:
         os.environ["ESCAPE_SECRET"] = scene.env_secret
         before = scene.outside_digest()
         try:
-            done = await sandbox.run(scene.plan(), backend=backend)
+            done = await sandbox.run(scene.plan(guarded=backend not in UNGUARDED), backend=backend)
         finally:
             del os.environ["ESCAPE_SECRET"]
-        if before != scene.outside_digest():
+        if done.exit_code != 0:
+            raise AssertionError(f"{backend}: {done.cause} {done.exit_code}: {done.stdout.text()}")
+        outcomes = parse(done.stdout.text())
+        told = any(
+            report["outcome"] == "breached" and CASES[name].kind in ("writing", "observing")
+            for name, report in outcomes.items()
+        )
+        if before != scene.outside_digest() and not told:
             raise AssertionError(f"{backend}: something outside the workspace has changed")
-        return parse(done.stdout.text())
+        return outcomes
 
 
 def control() -> Outcomes:

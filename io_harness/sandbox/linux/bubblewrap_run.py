@@ -62,7 +62,15 @@ class Launch:
     lacks CAP_SYS_RESOURCE.
     """
 
-    def __init__(self, wiring: Wiring, limits: Limits, doors: Sequence[Door]) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        limits: Limits,
+        doors: Sequence[Door],
+        *,
+        own_process_count: bool = True,
+    ) -> None:
+        self._own_process_count = own_process_count
         self._wiring = wiring
         self._limits = limits
         self._doors = doors
@@ -84,7 +92,7 @@ class Launch:
             self._report += data
             self.init = self._field("child-pid")
         self.init_fd = os.pidfd_open(self.init)
-        set_limits(self.init, self._limits)
+        set_limits(self.init, self._limits, own_process_count=self._own_process_count)
         if self._doors:
             self.sockets = open_doors(self.init, self._doors)
         os.write(self._wiring.block_write, b"!")
@@ -171,19 +179,22 @@ class BubblewrapRun(Running):
             self._held.close()
 
 
-def set_limits(pid: int, limits: Limits) -> None:
-    """rlimits of a command's first process, from outside, once its user namespace exists: the
-    process count is then the sandbox's own. A soft CPU limit below the hard one sends SIGXCPU,
-    by which the cause is known."""
+def set_limits(pid: int, limits: Limits, *, own_process_count: bool) -> None:
+    """rlimits of a command's first process, from outside.
+
+    Once its user namespace exists the process count is the sandbox's own; without one it is all of
+    the user's. A soft CPU limit below the hard one sends SIGXCPU, by which the cause is known.
+    """
     wanted = {
         resource.RLIMIT_CPU: (limits.cpu_seconds, limits.cpu_seconds + 2),
         resource.RLIMIT_FSIZE: (limits.file_bytes,) * 2,
         resource.RLIMIT_NOFILE: (limits.open_files,) * 2,
-        resource.RLIMIT_NPROC: (limits.processes,) * 2,
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_MEMLOCK: (64 * 1024,) * 2,
         resource.RLIMIT_MSGQUEUE: (0, 0),
     }
+    if own_process_count:
+        wanted[resource.RLIMIT_NPROC] = (limits.processes, limits.processes)
     for which, (soft, hard) in wanted.items():
         ceiling = resource.prlimit(pid, which)[1]
         if ceiling != resource.RLIM_INFINITY:

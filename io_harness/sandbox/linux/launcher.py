@@ -78,8 +78,21 @@ def watch(config: Config) -> None:
         if ended == pid:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
+            if not config["namespaces"]:
+                end_orphans()
             os.write(config["status"], json.dumps({"exit-code": code}).encode() + b"\n")
             os._exit(code)
+
+
+def end_orphans() -> None:
+    """Without a namespace that ends with its first process. Whoever loses its parent meanwhile
+    becomes a child of this process."""
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        while children := file.read().split():
+            for child in children:
+                os.kill(int(child), signal.SIGKILL)
+            os.wait()
+            file.seek(0)
 
 
 def become_command(config: Config, begun: int) -> None:
