@@ -22,6 +22,7 @@ from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.base import AnyTool
+from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
 from io_harness.activities.tools.use_tool import ToolActivities
 from io_harness.activities.workspace_activities import WorkspaceActivities
@@ -53,11 +54,16 @@ class HarnessPlugin(SimplePlugin):
         reader = RunReader()
         store = SnapshotStore(self._settings.data_dir)
         self._mcp = McpToolbox(self._settings, reader, store)
+        self._jobs = JobTable(self._settings.data_dir)
         self._models = ModelActivities(
             self._settings, reader, self._registry.specs, store.get_blob, self._mcp.specs
         )
-        tool_calls = ToolActivities(self._settings, reader, store, self._registry, self._mcp)
-        workspace = WorkspaceActivities(self._settings, reader, store, self._registry, self._mcp)
+        tool_calls = ToolActivities(
+            self._settings, reader, store, self._registry, self._mcp, self._jobs
+        )
+        workspace = WorkspaceActivities(
+            self._settings, reader, store, self._registry, self._mcp, self._jobs
+        )
         mcp = McpActivities(self._settings, reader, store, self._mcp.pool)
         super().__init__(
             "io-harness",
@@ -88,6 +94,7 @@ class HarnessPlugin(SimplePlugin):
         try:
             yield
         finally:
+            await self._jobs.aclose()
             await self._mcp.aclose()
             await self._models.aclose()
 

@@ -47,6 +47,7 @@ class ToolActivities:
         store: SnapshotStore,
         registry: ToolRegistry,
         mcp: McpToolbox,
+        jobs: JobTable,
     ) -> None:
         self._settings = settings
         self._reader = reader
@@ -54,11 +55,7 @@ class ToolActivities:
         self._registry = registry
         self._policies = RunPolicies(store)
         self._mcp = mcp
-        self._jobs = JobTable(settings.data_dir)
-
-    async def aclose(self) -> None:
-        """Stop all background jobs; the worker ends."""
-        await self._jobs.aclose()
+        self._jobs = jobs
 
     @activity.defn(name="use_tool")
     async def use_tool(self, given: UseToolInput) -> ToolOutcome:
