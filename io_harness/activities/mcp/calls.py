@@ -14,11 +14,17 @@ from io_harness.workflows.mcp import McpTool
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.policy import Policy
 
-from .errors import ConnectionEnded, McpFailure, NoAnswer, NotStarted, SessionExpired
+from .errors import (
+    ConnectionEnded,
+    McpFailure,
+    MissingCredential,
+    NoAnswer,
+    NotStarted,
+    SessionExpired,
+)
 from .opening import Place, require_start
 from .pool import Pool
 from .schemas import BadSchema, Mismatch, check_value
-from .secrets import MissingCredential
 from .text import one_line, plain
 
 if TYPE_CHECKING:

@@ -16,7 +16,15 @@ from pydantic import JsonValue, ValidationError
 from io_harness import __version__
 
 from .catalogue import Listed, Server
-from .errors import ConnectionEnded, McpFailure, NoAnswer, NotStarted, ServerRefused, SessionExpired
+from .errors import (
+    ConnectionEnded,
+    McpFailure,
+    MissingCredential,
+    NoAnswer,
+    NotStarted,
+    ServerRefused,
+    SessionExpired,
+)
 from .link import CLOSED, Link
 from .text import one_line, plain
 
@@ -82,6 +90,9 @@ class Connection:
             raise NotStarted(
                 self._told(f"no connection within {self.server.connect_seconds} s")
             ) from None
+        except MissingCredential:
+            await self.close()
+            raise
         except McpFailure as error:
             await self.close()
             raise NotStarted(self._told(str(error))) from error
@@ -146,10 +157,12 @@ class Connection:
                 each.cancel()
 
     def _fail(self, error: Exception | None) -> None:
-        if error is not None:
-            self.link.end(describe(error))
+        first = _first(error) if error is not None else None
+        if first is not None:
+            self.link.end(describe(first))
         if not self._ready.done():
-            self._ready.set_exception(NotStarted(self.link.reason))
+            known = first if isinstance(first, McpFailure) else NotStarted(self.link.reason)
+            self._ready.set_exception(known)
             self._ready.exception()  # it was told, also where nobody waits any more
 
     async def _agree(self, session: _Session, *, handshake: bool) -> None:
@@ -332,10 +345,17 @@ class Connection:
         return "; ".join(parts)
 
 
-def describe(error: BaseException) -> str:
-    """The first error of a group that says something."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+def _first(error: Exception) -> Exception:
+    """The first error of a group."""
+    while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def describe(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, McpFailure):
+        return str(error)
     if isinstance(error, MCPError):
         return f"error {error.code}: {plain(error.error.message, _ERROR_LENGTH)}"
     return one_line(f"{type(error).__name__}: {error}", _ERROR_LENGTH)

@@ -9,6 +9,10 @@ class NotStarted(McpFailure):
     """There is no connection, and could be made none. Nothing was asked of the server."""
 
 
+class MissingCredential(McpFailure):
+    """The worker doesn't give out a variable that the contract names, or has none of that name."""
+
+
 class ConnectionEnded(McpFailure):
     """The connection ended while something was asked; whether it was done is not known."""
 

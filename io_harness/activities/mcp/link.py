@@ -10,7 +10,7 @@ MESSAGE_BYTES = 16 * 1024 * 1024
 """Ceiling of one message of a server."""
 CLOSED = "the connection was closed"
 _WINDOW_SECONDS = 10.0
-_MESSAGES_PER_WINDOW = 20_000
+_MESSAGES_PER_WINDOW = 2_000
 _GARBAGE_LINES = 1_000
 
 

@@ -16,10 +16,9 @@ from io_harness.activities.workspace_policy import RunPolicies
 from io_harness.workflows.mcp import ListMcpToolsInput, McpListing, McpTools, McpUnchanged
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval
 
-from .errors import McpFailure
+from .errors import McpFailure, MissingCredential
 from .opening import Place, require_start
 from .pool import Pool
-from .secrets import MissingCredential
 
 if TYPE_CHECKING:
     from .catalogue import Listed, Server

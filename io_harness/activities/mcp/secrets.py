@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from io_harness.activities.settings import Settings
 
 from .catalogue import Server
-from .errors import McpFailure
-
-
-class MissingCredential(McpFailure):
-    """The worker doesn't give out the variable, or has none of that name."""
+from .errors import MissingCredential
 
 
 def resolve(references: Mapping[str, str], server: Server, settings: Settings) -> dict[str, str]:
