@@ -110,6 +110,23 @@ class Gate:
         """Whether a listing or search may show the resolved path. What asks is not shown."""
         return self._verdict("read", path).reason.effect == "allow"
 
+    def withheld(self, root: Path) -> tuple[Path, ...]:
+        """Files and folders of the workspace that may not be read, for the sandbox to hide from
+        commands: the topmost ones."""
+        hidden = self._policy.hidden_paths()
+        found: list[Path] = []
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if hidden(path):
+                        found.append(root / path)
+                    elif entry.is_dir(follow_symlinks=False):
+                        folders.append(path)
+        return tuple(sorted(found))
+
     def require(
         self,
         act: Act,

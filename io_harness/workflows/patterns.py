@@ -9,6 +9,7 @@ import ipaddress
 import posixpath
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -33,6 +34,7 @@ _ANY_FOLDERS = r"(?:[^/]+/)*"
 
 class _PathPattern(NamedTuple):
     place: Literal["anywhere", "workspace", "host"]
+    parts: tuple[str, ...]
     narrow: str
     """Regular expression, case-sensitive."""
     wide: str
@@ -77,6 +79,23 @@ def _path_group(patterns: tuple[str, ...], *, wide: bool) -> dict[str, re.Patter
         )
         for place, (deep, others) in regexes.items()
     }
+
+
+@lru_cache(maxsize=1024)
+def last_names(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """A quick test of one name: a path of which no name passes is matched by none of the patterns,
+    read widely."""
+    regexes = []
+    for pattern in patterns:
+        parts = _path_pattern(pattern).parts
+        regexes.append(_glob_regex(fold(parts[-1])) if parts and parts[-1] != "**" else "(?s:.*)")
+    compiled = re.compile("|".join(regexes))
+
+    @lru_cache(maxsize=16_384)
+    def test(name: str) -> bool:
+        return compiled.fullmatch(fold(name)) is not None
+
+    return test
 
 
 def check_path_pattern(pattern: str) -> None:
@@ -147,6 +166,7 @@ def _path_pattern(pattern: str) -> _PathPattern:
     plain_end = not parts or parts[-1] == "**" or not re.search(r"[*?\[]", parts[-1])
     return _PathPattern(
         place,
+        tuple(parts),
         _path_regex(parts, below=plain_end or pattern.endswith("/")),
         _path_regex([fold(part) for part in parts], below=True),
     )

@@ -3,6 +3,7 @@
 Pure. `explain` is the function that enforces; nothing else decides.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -68,6 +69,23 @@ class Policy(Strict):
         except PatternError as error:
             return Reason(effect="deny", rule=f"not a target: {error}", layer="built-in")
         return self._decide(act, normal)
+
+    def hidden_paths(self) -> Callable[[str], bool]:
+        """Whether reading a normal path is denied: `explain` prepared for many paths."""
+        if self._may_deny_by_default():
+            return lambda path: self._decide("read", path).effect == "deny"
+        rules = self._read_denies()
+        return lambda path: any(rule.applies("read", path)[0] == "yes" for rule in rules)
+
+    def _read_denies(self) -> tuple[Rule, ...]:
+        own = [rule for layer in self.all_layers for rule in layer.rules]
+        denies = [r for r in (*own, *self.remembered) if r.effect == "deny" and "read" in r.acts]
+        return (*denies, *(rule for bound in self.within for rule in bound._read_denies()))
+
+    def _may_deny_by_default(self) -> bool:
+        defaults = self.all_defaults
+        own = "deny" in (defaults.read, defaults.outside)
+        return own or any(bound._may_deny_by_default() for bound in self.within)
 
     def merge(self, *layers: Layer) -> "Policy":
         """Add layers. Their allow rules can lift an ask or deny that was a default, never one that was

@@ -14,6 +14,7 @@ from .patterns import (
     check_path_pattern,
     command_matches,
     host_matches,
+    last_names,
     normal_host,
     normal_path,
     path_matches,
@@ -72,9 +73,9 @@ class Rule(Strict):
         """Whether the rule applies to a normal target (see `normal_target`), and the rule in one line
         with the one of its patterns that says so."""
         wide = self.effect != "allow"
-        if act not in self.acts or (
-            act in ("read", "write") and not any_path_matches(self.targets, target, wide=wide)
-        ):
+        if act not in self.acts:
+            return "no", ""
+        if act in ("read", "write") and not self._may_match_path(target, wide):
             return "no", ""
         best: tuple[Match, str] = ("no", "")
         for pattern in self.targets:
@@ -83,6 +84,11 @@ class Rule(Strict):
                 best = (found, self._line(pattern))
         return ("no", "") if best[0] == "no" or self._spares(act, target) else best
 
+    def _may_match_path(self, path: str, wide: bool) -> bool:
+        if wide and not any(map(last_names(self.targets), path.split("/"))):
+            return False
+        return any_path_matches(self.targets, path, wide=wide)
+
     def _spares(self, act: Act, target: str) -> bool:
         # An exception is read the other way round: a deny is lifted only for certain.
         if self.effect == "allow":
@@ -90,9 +96,8 @@ class Rule(Strict):
         return any(_match(act, p, target, wide=False) == "yes" for p in self.unless)
 
     def _line(self, targets: str) -> str:
-        unless = f" unless {', '.join(self.unless)}" if self.unless else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{self.effect} {'+'.join(self.acts)} {targets}{unless}{note}"
+        return f"{self.effect} {'+'.join(self.acts)} {targets}{note}"
 
     @model_validator(mode="after")
     def _does_what_it_says(self) -> Self:

@@ -234,7 +234,7 @@ def test_presets(act: Act, target: str, careful: str, unattended: str, read_only
 
 def test_a_reason_names_the_pattern_that_decided() -> None:
     assert policy_of("careful").explain("read", "a/server.pem") == Reason(
-        effect="deny", rule="deny read+write *.pem unless id_*.pub", layer="secrets"
+        effect="deny", rule="deny read+write *.pem", layer="secrets"
     )
     assert policy_of("careful").explain("write", "a") == Reason(
         effect="ask", rule="default", layer="careful"
@@ -273,3 +273,10 @@ def test_an_exception_is_read_the_other_way_round() -> None:
     assert policy.explain("read", "test.key").effect == "allow"
     assert policy.explain("read", "TEST.key").effect == "deny"
     assert policy.explain("read", "/outside/test.key").effect == "deny"
+
+
+@LAWS
+@given(policies(), st.sampled_from(_PATHS))
+def test_hidden_is_what_is_denied(policy: Policy, path: str) -> None:
+    if path not in NO_TARGETS and not path.startswith("/proc"):
+        assert policy.hidden_paths()(path) == (policy.explain("read", path).effect == "deny")
