@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 import trustme
 
-from io_harness.sandbox import Completed, Net, NetHost, NetNone, Plan, base_env, objection, run
+from io_harness.sandbox import (
+    Completed,
+    Net,
+    NetHost,
+    NetNone,
+    Plan,
+    backend_names,
+    base_env,
+    objection,
+    run,
+)
 from io_harness.sandbox.egress import (
     Effect,
     EgressLimits,
@@ -131,6 +141,20 @@ async def test_programs_reach_what_is_allowed_and_nothing_else(
     assert set(session.audit.denied_by_reason) == {Reason.NO_RULE}
 
 
+@pytest.mark.parametrize("backend", [BWRAP, "linux-namespaces"])
+async def test_programs_that_ignore_the_variables_are_served_where_there_is_a_namespace(
+    backend: str, workspace: Path, proxy: Proxy
+) -> None:
+    if (reason := objection(backend)) is not None:
+        pytest.skip(reason)
+    session = Session("run", allow("a.example"))
+    net = through_proxy(proxy, session)
+    argv = fetch("curl", "https", "a.example")
+    done = await sandboxed(workspace, net, *argv, backend=backend, unset=True)
+    assert done.exit_code == 0, output(done)
+    assert session.audit.allowed == 1
+
+
 _DIAL = """
 import socket, sys
 for host, port in zip(sys.argv[1::2], sys.argv[2::2]):
@@ -151,7 +175,12 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def test_any_user_and_port_through_the_variables(tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.parametrize("backend", backend_names())
+async def test_any_user_and_port_through_the_variables(
+    backend: str, tmp_path: Path, proxy: Proxy
+) -> None:
+    if (reason := objection(backend)) is not None:
+        pytest.skip(reason)
     service = await asyncio.start_server(greet, ALLOWED, 0)
     port = service.sockets[0].getsockname()[1]
     async with service:
@@ -164,7 +193,7 @@ async def test_any_user_and_port_through_the_variables(tmp_path: Path, proxy: Pr
             ("b.sub.example", "-p", "403"),
         ):
             argv = ["curl", "-sS", *tunnel.split(), f"http://{host}:{port}/"]
-            assert expected in output(await sandboxed(tmp_path, net, *argv))
+            assert expected in output(await sandboxed(tmp_path, net, *argv, backend=backend))
         assert (session.audit.allowed, session.audit.denied) == (2, 2)
 
 
