@@ -54,6 +54,7 @@ def command_plan(
         workspace=ctx.root,
         mode="workspace_write",
         read_only_roots=interpreter_roots(),
+        hidden=ctx.gate.withheld(ctx.root),
         protected=sandbox.protected_in(ctx.root),
         env=command_env(ctx.contract),
         limits=limits,
