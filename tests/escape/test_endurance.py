@@ -1,0 +1,317 @@
+"""Abuse of resources, and ways to outlive the command or its supervisor: one run each.
+
+Every abuse is first let go on the floor, or with a larger limit, where it succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+from io_harness import sandbox
+from io_harness.sandbox import Completed, Limits, Plan
+
+MIB = 1024 * 1024
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux' limits and /proc")
+
+
+@pytest.fixture(params=[n for n in sandbox.backend_names() if n.startswith("linux-")])
+def backend(request: pytest.FixtureRequest) -> str:
+    name = str(request.param)
+    if reason := sandbox.objection(name):
+        pytest.skip(reason)
+    return name
+
+
+async def python(backend: str, directory: Path, script: str, **limits: float) -> Completed:
+    plan = Plan(
+        argv=(sys.executable, "-I", "-S", "-c", textwrap.dedent(script)),
+        cwd=directory,
+        workspace=directory,
+        env={"PATH": os.defpath, "HOME": "/home/nobody"},
+        limits=Limits(**({"wall_seconds": 60} | limits)),  # type: ignore[arg-type]
+    )
+    return await sandbox.run(plan, backend=backend)
+
+
+def lives(mark: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in path.read_bytes().split(b"\0"):
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return False
+
+
+async def dies(mark: str) -> bool:
+    for _ in range(100):
+        if not lives(mark):
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+THREADS = """
+    import threading, time
+    for n in range(30): threading.Thread(target=time.sleep, args=(0.5,)).start()
+    print("all")
+"""
+
+
+async def test_threads(backend: str, tmp_path: Path) -> None:
+    if backend == "linux-landlock":
+        pytest.skip("counts processes, not threads")
+    assert (await python(backend, tmp_path, THREADS, processes=60)).stdout.text() == "all\n"
+    tight = await python(backend, tmp_path, THREADS, processes=10)
+    assert "can't start new thread" in tight.stdout.text()
+
+
+BOMB = """
+    import os, time
+    while True:
+        try: os.fork()
+        except OSError: time.sleep(0.1)
+"""
+
+
+async def test_fork_bomb(backend: str, tmp_path: Path) -> None:
+    done = await python(backend, tmp_path, BOMB, processes=30, wall_seconds=2)
+    assert done.cause in ("wall", "pids", "cpu")
+
+
+MANY_SMALL = """
+    import os, time
+    for n in range(6):
+        if os.fork() == 0:
+            kept = bytearray(os.urandom(1000) * 30_000)
+            time.sleep(30); os._exit(0)
+    time.sleep({seconds})
+    print("whole")
+    os.killpg(0, 9)
+"""
+
+
+async def test_memory_of_many_processes_adds_up(backend: str, tmp_path: Path) -> None:
+    roomy = await python(backend, tmp_path, MANY_SMALL.format(seconds=2))
+    assert roomy.cause == "signalled"
+    tight = await python(backend, tmp_path, MANY_SMALL.format(seconds=20), memory_bytes=100 * MIB)
+    assert tight.cause == "memory"
+
+
+SHARED = """
+    import os, time
+    kept = bytearray(os.urandom(1000) * 60_000)
+    for n in range(5):
+        if os.fork() == 0: time.sleep(3); os._exit(0)
+    for n in range(5): os.wait()
+    print("whole")
+"""
+
+
+async def test_shared_pages_count_once(backend: str, tmp_path: Path) -> None:
+    """Five children that share 60 MB, where 150 MiB are allowed."""
+    done = await python(backend, tmp_path, SHARED, memory_bytes=150 * MIB)
+    assert (done.cause, done.stdout.text()) == ("exited", "whole\n")
+
+
+FILL = """
+    import os, sys
+    try:
+        with open(sys.argv[1] if len(sys.argv) > 1 else {place!r}, "wb") as file:
+            for n in range(8): file.write(bytes(1024 * 1024))
+        print("filled")
+    except OSError as error: print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("place", ["/tmp/x", "/dev/shm/x", "/home/nobody/x"])
+async def test_private_places_have_a_size(backend: str, tmp_path: Path, place: str) -> None:
+    if backend == "linux-landlock":
+        pytest.skip("has no private places there")
+    script = FILL.format(place=place)
+    assert (await python(backend, tmp_path, script)).stdout.text() == "filled\n"
+    tight = await python(backend, tmp_path, script, tmp_bytes=4 * MIB)
+    assert tight.stdout.text() == "No space left on device\n"
+
+
+DESCRIPTORS = """
+    import os
+    try:
+        kept = [os.open("/dev/null", os.O_RDONLY) for n in range(100)]
+        print("opened")
+    except OSError as error: print(error.strerror)
+"""
+
+
+async def test_descriptors(backend: str, tmp_path: Path) -> None:
+    assert (await python(backend, tmp_path, DESCRIPTORS)).stdout.text() == "opened\n"
+    tight = await python(backend, tmp_path, DESCRIPTORS, open_files=50)
+    assert tight.stdout.text() == "Too many open files\n"
+
+
+BURN = """
+    import os
+    for n in range(3): os.fork()
+    while True: pass
+"""
+
+
+async def test_cpu_of_the_tree_adds_up(backend: str, tmp_path: Path) -> None:
+    """Eight processes, none of which alone reaches the limit before the wall does."""
+    done = await python(backend, tmp_path, BURN, cpu_seconds=1, wall_seconds=60)
+    assert done.cause == "cpu"
+    assert done.seconds < 60
+
+
+async def test_endless_output(backend: str, tmp_path: Path) -> None:
+    script = "import os\nwhile True: os.write(1, bytes(65536))"
+    done = await python(backend, tmp_path, script, wall_seconds=1, output_bytes=10_000)
+    assert done.cause == "wall"
+    assert len(done.stdout.head) + len(done.stdout.tail) == 10_000
+    assert done.stdout.total > MIB
+
+
+async def test_no_core_is_dumped(backend: str, tmp_path: Path) -> None:
+    done = await python(backend, tmp_path, "import os; os.abort()")
+    assert (done.cause, done.signal) == ("signalled", signal.SIGABRT)
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+SURVIVE = """
+    import os, signal, sys, time
+    for number in (1, 2, 3, 15): signal.signal(number, signal.SIG_IGN)
+    {how}
+    print("begun", flush=True)
+    time.sleep(1 if {leave} else 1000)
+"""
+WAYS = {
+    "ignored signals": "pid = os.fork()\n    if pid == 0: os.execvp('sleep', ['sleep', '{mark}'])",
+    "own session": (
+        "if os.fork() == 0:\n        os.setsid(); os.execvp('sleep', ['sleep', '{mark}'])"
+    ),
+    "forked twice": (
+        "if os.fork() == 0:\n        os.setsid()\n"
+        "        if os.fork() == 0: os.execvp('sleep', ['sleep', '{mark}'])\n        os._exit(0)"
+    ),
+    "stopped": (
+        "pid = os.fork()\n    if pid == 0: os.execvp('sleep', ['sleep', '{mark}'])\n"
+        "    time.sleep(0.3); os.kill(pid, signal.SIGSTOP)"
+    ),
+    "keeps the pipe": (
+        "if os.fork() == 0:\n        os.setsid()\n"
+        "        os.execvp('sh', ['sh', '-c', 'trap \"\" TERM; sleep {mark}; :'])"
+    ),
+}
+
+
+@pytest.mark.parametrize("leave", [True, False], ids=["exits", "is stopped"])
+async def test_nothing_survives(backend: str, tmp_path: Path, leave: bool) -> None:
+    async def attempt(how: str) -> None:
+        mark = str(100_000 + secrets.randbelow(10**9))
+        script = SURVIVE.format(how=how.format(mark=mark), leave=leave)
+        done = await python(backend, tmp_path, script, wall_seconds=60 if leave else 2)
+        assert done.stdout.text() == "begun\n"
+        assert done.cause == ("exited" if leave else "wall")
+        assert await dies(mark)
+
+    await asyncio.gather(*map(attempt, WAYS.values()))
+
+
+def test_the_ways_do_survive_a_plain_process() -> None:
+    for how in WAYS.values():
+        mark = str(100_000 + secrets.randbelow(10**9))
+        script = textwrap.dedent(SURVIVE.format(how=how.format(mark=mark), leave=True))
+        subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, check=True)
+        assert lives(mark)
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            if mark.encode() in path.read_bytes():
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from io_harness import sandbox
+here = Path(sys.argv[2])
+plan = sandbox.Plan(argv=("sh", "-c", "echo begun; setsid sleep " + sys.argv[3]), cwd=here,
+    workspace=here, env={"PATH": "/usr/bin:/bin"})
+asyncio.run(sandbox.run(plan, backend=sys.argv[1], on_output=lambda d: print("begun", flush=True)))
+"""
+
+
+def start_worker(backend: str, directory: Path, mark: str) -> subprocess.Popen[bytes]:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, backend, str(directory), mark],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == b"begun\n"
+    worker.stdout.close()
+    return worker
+
+
+async def test_a_killed_worker_leaves_nothing(backend: str, tmp_path: Path) -> None:
+    if backend == "linux-landlock":
+        pytest.skip("has nothing that ends the whole tree by itself")
+    mark = str(100_000 + secrets.randbelow(10**9))
+    worker = await asyncio.to_thread(start_worker, backend, tmp_path, mark)
+    for _ in range(100):
+        if lives(mark):
+            break
+        await asyncio.sleep(0.05)
+    assert lives(mark)
+    worker.kill()
+    worker.wait()
+    assert await dies(mark)
+
+
+async def test_it_goes_on_when_the_thread_that_asked_has_ended(
+    backend: str, tmp_path: Path
+) -> None:
+    """The parent-death signal is for the thread that starts a process, not for its process."""
+    tasks: list[asyncio.Task[Completed]] = []
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        script = "import time; time.sleep(1.5); print('done')"
+        started = python(backend, tmp_path, script)
+        asyncio.run_coroutine_threadsafe(_keep(tasks, started), loop).result()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    await asyncio.to_thread(thread.join)
+    assert (await tasks[0]).stdout.text() == "done\n"
+
+
+async def _keep(tasks: list[asyncio.Task[Completed]], started: object) -> None:
+    tasks.append(asyncio.ensure_future(started))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"), [("false", "before the command began"), ("ls", "unrecognized option")]
+)
+async def test_a_failing_wrapper_is_not_the_commands_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    from io_harness.sandbox.linux import bubblewrap
+
+    if reason := sandbox.objection("linux-bubblewrap"):
+        pytest.skip(reason)
+    await sandbox.probe("linux-bubblewrap")
+    found = shutil.which(program, path=os.defpath)
+    assert found
+    monkeypatch.setattr(bubblewrap, "find_binary", lambda: Path(found))
+    with pytest.raises(sandbox.SandboxError, match=said):
+        await python("linux-bubblewrap", tmp_path, "print(1)")
