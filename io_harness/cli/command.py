@@ -1,7 +1,10 @@
 """What all commands share: running a coroutine, and turning known failures into exit codes."""
 
 import asyncio
+import atexit
+import contextlib
 import functools
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, ParamSpec
@@ -19,18 +22,32 @@ def runs(body: Callable[P, Coroutine[Any, Any, Exit | None]]) -> Callable[P, NoR
     @functools.wraps(body)
     def run(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
         try:
-            code = asyncio.run(body(*args, **kwargs))
+            code = asyncio.run(body(*args, **kwargs)) or Exit.OK
         except Exception as error:
             failed = known_failure(error)
             if failed is None:
                 raise
             click.echo(f"Error: {failed}", err=True)
-            sys.exit(failed.code)
+            code = failed.code
         except KeyboardInterrupt:
-            sys.exit(Exit.CANCELLED)
-        sys.exit(code or Exit.OK)
+            code = Exit.CANCELLED
+        _leave(code)
 
     return run
+
+
+def _leave(code: Exit) -> NoReturn:
+    """End the process without tearing the interpreter down.
+
+    Threads of Temporal's runtime outlive the event loop, and one that calls back into an interpreter
+    that is being finalized aborts the process (temporalio/sdk-python#300): seen in one of four short
+    commands on a busy machine.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BrokenPipeError):  # whoever read it has left
+            stream.flush()
+    os._exit(code)
 
 
 def known_failure(error: Exception) -> CommandFailed | None:
