@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import ipaddress
 import os
 import socket
@@ -168,6 +169,7 @@ async def test_a_request_is_held_while_someone_is_asked() -> None:
 
 async def test_the_end_of_a_listener_ends_its_connections_and_leaves_nothing_open() -> None:
     async with echo() as port:
+        gc.collect()  # Of tests before this one.
         before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
         session = session_for(port)
         async with served(session) as proxy:
@@ -182,7 +184,7 @@ async def test_the_end_of_a_listener_ends_its_connections_and_leaves_nothing_ope
             await asyncio.open_connection("127.0.0.1", proxy)
         await asyncio.sleep(0.05)
         if before is not None:
-            assert len(os.listdir("/proc/self/fd")) == before
+            assert len(os.listdir("/proc/self/fd")) <= before
 
 
 async def test_a_token_opens_its_own_sessions_listener_only() -> None:

@@ -1,6 +1,7 @@
 """The proxy under a real sandbox: programs in bubblewrap, served through the plan's doors."""
 
 import asyncio
+import gc
 import os
 import shutil
 import socket
@@ -19,7 +20,6 @@ from io_harness.sandbox import (
     NetHost,
     NetNone,
     Plan,
-    backend_names,
     base_env,
     objection,
     run,
@@ -43,6 +43,7 @@ from .names import Names, allow
 from .upstream import ALLOWED
 
 BWRAP = "linux-bubblewrap"
+NAMESPACED = [BWRAP, "linux-namespaces"]
 FLOOR = "portable-floor"
 CAPTURED = {Via.CAPTURED_HTTP, Via.CAPTURED_TLS}
 
@@ -141,7 +142,7 @@ async def test_programs_reach_what_is_allowed_and_nothing_else(
     assert set(session.audit.denied_by_reason) == {Reason.NO_RULE}
 
 
-@pytest.mark.parametrize("backend", [BWRAP, "linux-namespaces"])
+@pytest.mark.parametrize("backend", NAMESPACED)
 async def test_programs_that_ignore_the_variables_are_served_where_there_is_a_namespace(
     backend: str, workspace: Path, proxy: Proxy
 ) -> None:
@@ -175,7 +176,7 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-@pytest.mark.parametrize("backend", backend_names())
+@pytest.mark.parametrize("backend", [*NAMESPACED, FLOOR])
 async def test_any_user_and_port_through_the_variables(
     backend: str, tmp_path: Path, proxy: Proxy
 ) -> None:
@@ -296,9 +297,11 @@ async def test_nothing_is_left_after_a_command(workspace: Path, proxy: Proxy) ->
     net = through_proxy(proxy, session)
     argv = ["/bin/sh", "-c", "curl -sS http://a.example/hello.txt & sleep 0.3"]
     await sandboxed(workspace, net, *argv)
+    gc.collect()
     tasks, fds = len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         await sandboxed(workspace, net, *argv)
     assert session.audit.allowed == 4
     assert session.open_connections == 0
-    assert (len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))) == (tasks, fds)
+    assert len(asyncio.all_tasks()) <= tasks
+    assert len(os.listdir("/proc/self/fd")) <= fds
