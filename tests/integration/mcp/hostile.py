@@ -45,6 +45,7 @@ def tools():
         return [tool(f"t{n}", description="x" * 5000) for n in range(1000)]
     return [
         tool("ok", READ, description=STATE["description"]),
+        tool("peek", READ),
         tool("again", {"idempotentHint": True}),
         tool("once"),
         *(tool(name, READ) for name in CALLS),
@@ -285,7 +286,7 @@ def call(params):
         return {"content": [], "structuredContent": {"m": 1}}
     if name == "ok":
         return text(f"ok {params.get('arguments')}")
-    if name in ("again", "once"):
+    if name in ("peek", "again", "once"):
         with open(params["arguments"]["log"], "a") as file:
             file.write(f"{name}\n")
         time.sleep(params["arguments"].get("seconds", 0))
