@@ -11,7 +11,7 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -37,8 +37,15 @@ class Received:
 class FakeProvider:
     """Serves Anthropic Messages, Chat Completions and Responses under one address."""
 
-    def __init__(self, *script: Answer, models: Sequence[Mapping[str, object]] = ()) -> None:
+    def __init__(
+        self,
+        *script: Answer,
+        models: Sequence[Mapping[str, object]] = (),
+        respond: Callable[[Received], Answer] | None = None,
+    ) -> None:
+        """`respond` gives the answers once the script has ended."""
         self._script = list(script)
+        self._respond = respond
         self._models = models
         self.requests: list[Received] = []
         self.abandoned = 0
@@ -90,10 +97,14 @@ class FakeProvider:
             await connection.respond(200, body, {"content-type": "application/json"})
             return
         self.requests.append(received)
-        if not self._script:
+        if not self._script and self._respond is None:
             await connection.respond(500, b'{"error": {"message": "the script has ended"}}')
             return
-        answer = self._script.pop(0)
+        if self._script:
+            answer = self._script.pop(0)
+        else:
+            assert self._respond is not None
+            answer = self._respond(received)
         match answer:
             case Fail():
                 headers = {"content-type": "application/json", **answer.headers}
