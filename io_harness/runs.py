@@ -2,13 +2,14 @@
 
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
-from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWorkersRequest
 from temporalio.client import (
     Client,
     WorkflowExecution,
@@ -32,6 +33,7 @@ from io_harness.workflows.transcript import TranscriptPage
 
 WORKFLOW = "AgentRun"
 _SUMMARY_BYTES = 200
+_WORKER_SILENT_SECONDS = 120  # two heartbeats of the SDK's default
 
 
 class NoSuchRun(Exception):
@@ -189,13 +191,35 @@ async def ended(client: Client, run: str) -> None:
         await handle(client, run).result()
 
 
-async def pollers(client: Client, task_queue: str = TASK_QUEUE, *, but_us: bool = False) -> int:
-    """How many workers the server has seen on the task queue in the last minutes; one that has just
-    ended may still be among them.
+async def workers(
+    client: Client, task_queue: str = TASK_QUEUE, *, but_us: bool = False
+) -> frozenset[str]:
+    """Identities of the workers of a task queue, as far as the server knows.
+
+    From the workers' heartbeats, which say when one shuts down; an older server knows only who polled
+    in the last minutes. One that was killed counts for up to two minutes.
 
     Args:
         but_us: Leave out a worker of this very client.
     """
+    queue = _quoted(task_queue)
+    try:
+        listed = await client.workflow_service.list_workers(
+            ListWorkersRequest(namespace=client.namespace, query=f"TaskQueue = '{queue}'"),
+            timeout=timedelta(seconds=10),
+        )
+        identities = {
+            beat.worker_identity
+            for beat in (info.worker_heartbeat for info in listed.workers_info)
+            if beat.status == WorkerStatus.WORKER_STATUS_RUNNING
+            and time.time() - beat.heartbeat_time.ToSeconds() < _WORKER_SILENT_SECONDS
+        }
+    except RPCError:
+        identities = await _pollers(client, task_queue)
+    return frozenset(identities - {client.identity} if but_us else identities)
+
+
+async def _pollers(client: Client, task_queue: str) -> set[str]:
     described = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace,
@@ -204,8 +228,7 @@ async def pollers(client: Client, task_queue: str = TASK_QUEUE, *, but_us: bool 
         ),
         timeout=timedelta(seconds=10),
     )
-    identities = {poller.identity for poller in described.pollers}
-    return len(identities - {client.identity} if but_us else identities)
+    return {poller.identity for poller in described.pollers}
 
 
 @contextmanager

@@ -65,7 +65,7 @@ async def answer(run: str, request: str | None, given: Answer) -> Exit:
         )
         await runs.decide(connection.client, run, decision)
         click.echo(f"{decision.verdict}: {pending.request.act} {pending.request.target}", err=True)
-        if connection.held and not await runs.pollers(connection.client, but_us=True):
+        if connection.held and not await runs.workers(connection.client, but_us=True):
             click.echo(f"It goes on with `io-harness watch {shlex.quote(run)}` or `up`.", err=True)
     return Exit.OK
 

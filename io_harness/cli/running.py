@@ -38,7 +38,7 @@ async def start_and_leave(start: Start, *, as_json: bool) -> Exit:
     async with connect(Settings.from_env()) as connection:
         handle = await runs.start(connection.client, start.contract, id=start.id)
         ui = connection.ui(handle.id, handle.result_run_id)
-        if not await runs.pollers(connection.client):
+        if not await runs.workers(connection.client):
             click.echo("No worker polls yet; start one with `io-harness worker`.", err=True)
     if as_json:
         click.echo(json.dumps({"run": handle.id, "run_id": handle.result_run_id, "ui": ui}))

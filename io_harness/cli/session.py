@@ -27,7 +27,7 @@ async def session(
     logs.to_file(settings.data_dir)
     async with AsyncExitStack() as stack:
         connection = await stack.enter_async_context(connect(settings, works=True))
-        if connection.held or not await runs.pollers(connection.client, task_queue):
+        if connection.held or not await runs.workers(connection.client, task_queue):
             await stack.enter_async_context(
                 harness_worker(connection.client, task_queue=task_queue, acts=acts)
             )
