@@ -19,6 +19,7 @@ class LoopbackDoor:
 
     def __init__(self, door: Door, listener: socket.socket, variables: Mapping[str, str]) -> None:
         self.variables = variables
+        self.port: int = listener.getsockname()[1]
         self._serving = asyncio.create_task(serve(door, listener))
 
     @classmethod

@@ -57,20 +57,27 @@ class Floor:
         return None
 
     async def start(self, plan: Plan, stdio: Stdio) -> Running:
+        return await self.start_wrapped(plan, stdio, lambda port: ())
+
+    async def start_wrapped(
+        self, plan: Plan, stdio: Stdio, wrap: Callable[[int | None], Sequence[str]]
+    ) -> Running:
+        """Starts the command behind the words that `wrap` gives for the port of the plan's door."""
         mark = choose_mark()
         try:
             program = find_program(plan)
         except FileNotFoundError as error:
-            os.write(stdio.stderr, f"{error}\n".encode())
-            return _NotFound()
+            return NotFound(stdio, error)
 
         door = LoopbackDoor.of(plan)
         env = {**plan.env, **(door.variables if door else {})}
+        wrapper = wrap(door.port if door else None)
+        argv = [*wrapper, program, *plan.argv[1:]] if wrapper else list(plan.argv)
 
         def spawn() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                plan.argv,
-                executable=program,
+                argv,
+                executable=None if wrapper else program,
                 cwd=plan.cwd,
                 env=env,
                 stdin=stdio.stdin,
@@ -146,8 +153,11 @@ else:
             resource.setrlimit(which, (soft, hard))
 
 
-class _NotFound(Running):
+class NotFound(Running):
     """There was no program to start: the command's failure, told as a shell tells it."""
+
+    def __init__(self, stdio: Stdio, error: FileNotFoundError) -> None:
+        os.write(stdio.stderr, f"{error}\n".encode())
 
     async def wait(self) -> Exit:
         return Exit(127, None)

@@ -27,6 +27,14 @@ def backends() -> tuple[Backend, ...]:
         from .linux.namespaces import Namespaces
 
         found += (Bubblewrap(), Namespaces(), Landlock())
+    elif sys.platform == "darwin":
+        from .macos.sandbox_exec import SandboxExec
+
+        found.append(SandboxExec())
+    elif sys.platform == "win32":
+        from .windows.job_object import JobObject
+
+        found.append(JobObject())
     return (*found, Floor())
 
 

@@ -1,0 +1,1 @@
+"""macOS' sandbox. Written from its documentation; not run on macOS yet."""

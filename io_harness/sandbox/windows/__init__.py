@@ -1,0 +1,1 @@
+"""Windows' job objects. Written from their documentation; not run on Windows yet."""
