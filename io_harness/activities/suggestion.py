@@ -6,19 +6,12 @@ from collections.abc import Iterable
 from io_harness.workflows.patterns import words_of
 from io_harness.workflows.rules import Act, Rule, normal_target
 
-_SUBCOMMANDS = re.compile(
-    r"(?:git|npm|pnpm|yarn|bun|deno|cargo|rustup|go|uv|pip|poetry|pdm|hatch|tox|nox|ruff|conda|docker"
-    r"|kubectl|make|just|gh|terraform|dotnet|mvn|gradle|bundle|rake|composer)\Z"
-)
-"""Programs of which the first word says what they do."""
-
 
 def suggest(asked: Iterable[tuple[Act, str]]) -> Rule | None:
-    """The narrowest useful rule under which none of these would have been asked about.
+    """The narrowest rule under which none of these would have been asked about: it names exactly them.
 
-    A command is offered with other arguments only if its program (and sub-command) is named plainly;
-    one that destroys, or of which not everything is known, is never offered. None if the acts don't
-    fit one rule.
+    None if they are of several acts, or if not everything is known of one, or one destroys: what that
+    does another time is another thing.
     """
     wanted = list(dict.fromkeys(asked))
     patterns = tuple(dict.fromkeys(_pattern(act, target) for act, target in wanted))
@@ -41,19 +34,6 @@ def _pattern(act: Act, target: str) -> str | None:
         case "net":
             return target
         case "exec":
-            return _command(target)
-
-
-def _command(target: str) -> str | None:
-    words = words_of(target)
-    if not words or any(word.special and word.text != "<mcp>" for word in words):
-        return None
-    quoted = target.split(" ")
-    if words[0].special:
-        return f"{target} $"
-    name = words[0].text
-    if name != quoted[0] or len(words) == 1:
-        return f"{target} $"
-    if _SUBCOMMANDS.match(name) and words[1].text == quoted[1] and not quoted[1].startswith("-"):
-        return f"{name} {quoted[1]}"
-    return f"{target} $"
+            words = words_of(target)
+            exact = all(not word.special or word.text == "<mcp>" for word in words)
+            return f"{target} $" if exact else None

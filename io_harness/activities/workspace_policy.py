@@ -7,7 +7,7 @@ from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.policy import Policy, policy_of
 
 from .failure import failure
-from .store import SnapshotStore
+from .store import SnapshotStore, UnknownSnapshot, ref_of
 
 WORKSPACE_POLICY = ".io-harness/policy.yaml"
 """Rules that come with the source. They are read from the run's first snapshot, so that the agent
@@ -42,9 +42,16 @@ class RunPolicies:
         self._found: OrderedDict[str, Policy | None] = OrderedDict()
 
     async def policy(self, contract: TaskContract, run_key: str) -> Policy:
-        """The contract's policy, narrowed by the policy file of the run's first snapshot."""
+        """The contract's policy, narrowed by the policy file of the run's first snapshot.
+
+        Raises:
+            UnknownSnapshot: the store has no first snapshot of the run.
+            ApplicationError: as `workspace_policy`.
+        """
         if run_key not in self._found:
-            base, _ = await self._store.first(run_key)
+            base = await self._store.ref(run_key, "base")
+            if base is None:
+                raise UnknownSnapshot(ref_of(run_key, "base"), self._store.path)
             self._found[run_key] = await workspace_policy(self._store, base)
         self._found.move_to_end(run_key)
         while len(self._found) > _KEPT:

@@ -108,7 +108,7 @@ class Rule(Strict):
             try:
                 _check_pattern(first, pattern)
             except PatternError as error:
-                raise ValueError(f"the pattern {pattern!r} {error}") from None
+                raise ValueError(f"the pattern {pattern!r}: {error}") from None
         for example in self.match:
             if any(self.applies(act, normal_target(act, example))[0] != "yes" for act in self.acts):
                 raise ValueError(f"{self.text!r} does not match {example!r}, as `match` says")

@@ -248,7 +248,7 @@ def test_a_rule_that_does_not_do_what_its_author_said_is_no_rule() -> None:
         Rule(effect="deny", act="exec", target="git push", no_match=("git push x",))
     with pytest.raises(ValidationError, match="only read and write share a rule"):
         Rule(effect="deny", act=("read", "exec"), target="a")
-    with pytest.raises(ValidationError, match="'\\[a' an opening \\["):
+    with pytest.raises(ValidationError, match="'\\[a': an opening \\["):
         Rule(effect="deny", act="read", target="[a")
 
 
