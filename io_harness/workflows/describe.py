@@ -5,6 +5,8 @@ from pydantic import ValidationError
 from .messages import ToolCall
 
 _SHOWN_CHARS = 80
+_ABOUT = ("path", "pattern", "name", "job", "handle", "url")
+"""Arguments that say what a call is about, the most telling first."""
 
 
 def describe_errors(error: ValidationError) -> str:
@@ -16,7 +18,8 @@ def describe_call(call: ToolCall) -> str:
     """A tool call as a line for people: the command itself, or the tool and what it is about."""
     if isinstance(command := call.arguments.get("command"), str):
         return command
-    about = next((value for value in call.arguments.values() if isinstance(value, str)), "")
+    texts = {key: value for key, value in call.arguments.items() if isinstance(value, str)}
+    about = next((texts[key] for key in _ABOUT if key in texts), "")
     name = "read" if call.name == "read_file" else call.name
     return f"{name} {about}".rstrip()
 
