@@ -16,6 +16,8 @@ class SourceNotes(Record):
     derived: tuple[str, ...] = ()
     """Ignored files and folders (environments, installed modules) that the copy had when the agent
     began. What is checked out for verification never has the agent's version of these."""
+    namespace: str | None = None
+    """Id of the Temporal namespace in which the run is."""
     commit: str | None = None
     """Commit of the source repository that the tree is of; None for a directory."""
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -55,7 +56,7 @@ async def prepare(
     await check_landing(contract, run_key)
     paths = CopyPaths.of(settings, run_key)
     async with file_lock(paths.lock) as lock:
-        base = await make_copy(store, paths, contract, lock)
+        base = await make_copy(store, paths, contract, lock, await namespace_id(client))
     await workspace_policy(store, base)
     return Prepared(
         base=base,
@@ -69,9 +70,17 @@ async def prepare(
 
 
 async def make_copy(
-    store: SnapshotStore, paths: CopyPaths, contract: TaskContract, lock: FileLock
+    store: SnapshotStore,
+    paths: CopyPaths,
+    contract: TaskContract,
+    lock: FileLock,
+    namespace: str | None = None,
 ) -> str:
-    """Import the source, fill the copy, set it up, and take what is there then as the base."""
+    """Import the source, fill the copy, set it up, and take what is there then as the base.
+
+    Args:
+        namespace: Id of the Temporal namespace, noted for the garbage collector.
+    """
     paths.mark_dirty()
     git = paths.git(store, lock)
     scratch = dataclasses.replace(
@@ -94,7 +103,10 @@ async def make_copy(
     await stage_all(git)
     tree = await git.line("write-tree")
     notes = imported.notes.model_copy(
-        update={"derived": tuple(to_note(name) for name in await list_ignored(git))}
+        update={
+            "derived": tuple(to_note(name) for name in await list_ignored(git)),
+            "namespace": namespace,
+        }
     )
     base = store.commit(tree, [], notes.message())
     await store.set_ref(paths.run_key, "base", base)
@@ -111,6 +123,17 @@ def repo_name(source: Source) -> str:
         case GitSource():
             path = urlsplit(source.url).path if "://" in source.url else source.url.split(":")[-1]
             return "/".join(PurePath(path.removesuffix(".git")).parts[-2:]).lstrip("/")
+
+
+async def namespace_id(client: Client) -> str | None:
+    """Id of the client's namespace, unique among all clusters; None if the server doesn't tell."""
+    try:
+        described = await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=client.namespace)
+        )
+    except RPCError:
+        return None
+    return described.namespace_info.id or None
 
 
 async def registered_attributes(client: Client) -> tuple[str, ...]:
