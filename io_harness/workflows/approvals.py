@@ -170,7 +170,9 @@ class ApprovalBook:
         self._log.append(
             LoggedDecision.model_validate({"decision": decision, "at": now, "effect": effect})
         )
-        del self._log[:-_KEPT_LOG]
+        if len(self._log) > _KEPT_LOG:  # what took effect is kept before what did not
+            idle = (i for i, entry in enumerate(self._log) if entry.effect != "applied")
+            del self._log[next(idle, 0)]
 
 
 def _fits(decision: Decision, pending: PendingApproval) -> bool:
