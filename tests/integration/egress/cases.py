@@ -352,9 +352,18 @@ CAPTURED = [
             to="private.example", rules="wide"), 403, "address_refused", HTTP),
 ]  # fmt: skip
 
+
+def halves(size: int) -> tuple[bytes, bytes]:
+    """A request of about `size` bytes in two pieces, of which the second is short."""
+    whole = get("http://a.example/", "Host: a", "X: " + "x" * size)
+    return whole[: size - 5_000], whole[size - 5_000 :]
+
+
 LIMITS = [
     refused("a head of 40 KB", Sent(get("http://a.example/", "Host: a", "X: " + "x" * 40_000)), 431, "limit",
             Sent(get("http://a.example/", "Host: a", "X: " + "x" * 20_000))),
+    refused("a head of 36 KB that ends within one read of the limit", Sent(halves(36_000)), 431, "limit",
+            Sent(halves(25_000))),
     refused("10,000 headers", Sent(get("http://a.example/", "Host: a", *["X: y"] * 10_000)), 431, "limit",
             Sent(get("http://a.example/", "Host: a", *["X: y"] * 50))),
     refused("a head that never ends", Sent(b"GET http://a.example/ HTTP/1.1\r\nHost: a\r\n"), 408, "timed_out"),
