@@ -7,7 +7,7 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ENTRIES = (
@@ -27,10 +27,16 @@ def filtered_etc(texts: Mapping[str, str]) -> Path:
     Made once per content and kept until the process ends. What other users of the host can't read
     is left out.
     """
-    etc = Path("/etc")
-    present = tuple(name for name in ENTRIES if (etc / name).exists())
-    stamp = tuple((name, (etc / name).stat().st_mtime_ns) for name in present)
+    stamp = tuple(_stamps())
     return _make(stamp, tuple(sorted(texts.items())))
+
+
+def _stamps() -> Iterator[tuple[str, int]]:
+    for name in ENTRIES:
+        try:
+            yield name, os.stat(f"/etc/{name}").st_mtime_ns
+        except FileNotFoundError:
+            continue
 
 
 @functools.lru_cache(maxsize=32)

@@ -7,6 +7,7 @@ aarch64. See seccomp(2) for why the architecture is checked before anything else
 from __future__ import annotations
 
 import errno
+import functools
 import platform
 import struct
 from collections.abc import Iterator
@@ -126,6 +127,7 @@ class _Instruction:
         return struct.pack("<HBBI", self.code, self.jt, self.jf, self.k)
 
 
+@functools.cache
 def program(arch: Architecture, *, unix_sockets: bool = False, network: bool = True) -> bytes:
     """The filter as an array of `struct sock_filter`."""
     instructions = [

@@ -1,0 +1,196 @@
+"""What the sandbox costs, as ratios within one run, and whether it leaves anything behind.
+
+    python benchmarks/sandbox.py launch [--rounds 100] [--json]
+    python benchmarks/sandbox.py leaks [--runs 1000]
+
+`launch` times `true` in each backend against a bare subprocess, `unshare` and plain bubblewrap,
+round by round in turn, so that the machine's mood hits all alike. `leaks` ends with 1 when
+processes, mounts, descriptors, threads, temporary files or cgroups are more afterwards than before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from io_harness import sandbox
+from io_harness.sandbox import Door, NetProxy, Plan, protected_in
+
+ENV = {"PATH": "/usr/bin:/bin", "HOME": "/home/nobody"}
+Variant = Callable[[], Awaitable[None]]
+
+
+async def _serve(listener: socket.socket) -> None:
+    with listener:
+        await asyncio.Event().wait()
+
+
+def plain(*argv: str) -> Variant:
+    async def run() -> None:
+        # Blocking on purpose: the bare call is the measure of all.
+        subprocess.run(argv, env=ENV, check=True, stdout=subprocess.PIPE)  # noqa: ASYNC221
+
+    return run
+
+
+def held(backend: str, plan: Plan) -> Variant:
+    async def run() -> None:
+        done = await sandbox.run(plan, backend=backend)
+        if not done.ok:
+            raise SystemExit(f"{backend}: {done.cause} {done.exit_code}: {done.stdout.text()}")
+
+    return run
+
+
+def bubblewrap_words(workspace: Path) -> list[str]:
+    """What a person would write: a curated root and all namespaces."""
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "lib", "lib64"):
+        if Path("/", name).is_symlink():
+            words += ["--symlink", f"usr/{name}", f"/{name}"]
+    words += ["--ro-bind", "/etc", "/etc", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    return [*words, "--bind", str(workspace), str(workspace), "true"]
+
+
+def variants(workspace: Path) -> dict[str, Variant]:
+    plan = Plan(
+        argv=("/usr/bin/true",),
+        cwd=workspace,
+        workspace=workspace,
+        env=ENV,
+        protected=protected_in(workspace),
+    )
+    unguarded = Plan(argv=plan.argv, cwd=workspace, workspace=workspace, env=ENV)
+    proxied = Plan(
+        argv=plan.argv,
+        cwd=workspace,
+        workspace=workspace,
+        env=ENV,
+        net=NetProxy(doors=(Door(serve=_serve),), variables=lambda port, isolated: {}),
+    )
+    found: dict[str, Variant] = {"bare": plain("/usr/bin/true")}
+    if shutil.which("unshare"):
+        found["unshare"] = plain("unshare", "--user", "--net", "--pid", "--fork", "true")
+    if shutil.which("bwrap"):
+        found["plain bwrap"] = plain(*bubblewrap_words(workspace))
+    for name in sandbox.backend_names():
+        if sandbox.objection(name) is None:
+            found[name] = held(name, unguarded)
+    if sandbox.objection("linux-bubblewrap") is None:
+        found["linux-bubblewrap, listener"] = held("linux-bubblewrap", proxied)
+        found["linux-bubblewrap, protected"] = held("linux-bubblewrap", plan)
+    return found
+
+
+async def launch(rounds: int) -> dict[str, float]:
+    """Median milliseconds of each variant."""
+    with tempfile.TemporaryDirectory() as directory:
+        workspace = Path(directory)
+        (workspace / ".git" / "hooks").mkdir(parents=True)
+        (workspace / ".git" / "config").touch()
+        chosen = variants(workspace)
+        times: dict[str, list[float]] = {name: [] for name in chosen}
+        for turn in range(rounds + 3):
+            for name, variant in chosen.items():
+                begun = time.perf_counter()
+                await variant()
+                if turn >= 3:  # The first ones probe and fill caches.
+                    times[name].append(time.perf_counter() - begun)
+    return {name: statistics.median(taken) * 1000 for name, taken in times.items()}
+
+
+def report(medians: dict[str, float], as_json: bool) -> None:
+    bare, wrapped = medians["bare"], medians.get("plain bwrap")
+    if as_json:
+        print(json.dumps({name: value / bare for name, value in medians.items()}))
+        return
+    print(f"{'variant':32}{'median ms':>10}{'x bare':>8}{'x plain bwrap':>15}")
+    for name, value in medians.items():
+        against = f"{value / wrapped:15.2f}" if wrapped else ""
+        print(f"{name:32}{value:10.2f}{value / bare:8.1f}{against}")
+
+
+def census() -> dict[str, int]:
+    """What there is of each kind of thing that a run could leave behind."""
+    temporary = [Path(tempfile.gettempdir()), Path("/dev/shm")]
+    return {
+        "child processes": _children(),
+        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+        "temporary files": sum(
+            len(list(place.glob("io-harness-*"))) for place in temporary if place.exists()
+        ),
+        "namespaces": _namespaces(),
+        "cgroups": sum(1 for _ in Path("/sys/fs/cgroup").rglob("io-harness*")),
+    }
+
+
+def _children() -> int:
+    tasks = Path("/proc/self/task")
+    return sum(len((task / "children").read_text().split()) for task in tasks.iterdir())
+
+
+def _namespaces() -> int:
+    """User and network namespaces that any process lives in."""
+    found: set[str] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        for kind in ("user", "net", "mnt"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(process / "ns" / kind))
+    return len(found)
+
+
+async def leaks(runs: int) -> bool:
+    """Whether `runs` runs of every kind left nothing behind."""
+    with tempfile.TemporaryDirectory() as directory:
+        chosen = {
+            name: variant
+            for name, variant in variants(Path(directory)).items()
+            if name.startswith("linux-")
+        }
+        for variant in chosen.values():
+            await variant()  # What is kept on purpose, once per process, is there from here on.
+        await asyncio.sleep(1)
+        before = census()
+        names = list(chosen)
+        for turn in range(runs):
+            await chosen[names[turn % len(names)]]()
+        await asyncio.sleep(1)
+        after = census()
+        left_files = sorted(path.name for path in Path(directory).iterdir())
+    print(f"{'after ' + str(runs) + ' runs':24}{'before':>8}{'after':>8}")
+    for name, count in before.items():
+        print(f"{name:24}{count:8}{after[name]:8}")
+    print(f"files left in the workspace: {left_files or 'none'}")
+    return not left_files and all(after[name] <= count for name, count in before.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=("launch", "leaks"))
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    if given.what == "launch":
+        report(asyncio.run(launch(given.rounds)), given.json)
+    elif not asyncio.run(leaks(given.runs)):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
