@@ -34,11 +34,8 @@ and go on."""
 
 
 def system_prompt(contract: TaskContract) -> str:
-    """The system prompt of a run under `contract`. The goal itself is the first message."""
+    """The system prompt of a run under `contract`. Goal and constraints are the first message."""
     sections = [_OPENING]
-    if contract.constraints:
-        rules = "\n".join(f"- {rule}" for rule in contract.constraints)
-        sections.append(f"Constraints of this task:\n{rules}")
     sections.append(_verification(contract.verification))
     if contract.output_schema is not None:
         schema = json.dumps(contract.output_schema)
