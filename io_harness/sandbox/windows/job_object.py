@@ -1,6 +1,7 @@
 """`windows-job-object`: limits and a sure end for the whole tree, without isolation of files.
 
-Written from documentation; not run on Windows yet.
+Run on Wine, which ends jobs and keeps account of them but enforces neither memory nor CPU time; not
+run on Windows yet.
 """
 
 from __future__ import annotations
