@@ -39,7 +39,7 @@ def found() -> dict[str, dict[str, object]]:
 
 
 def test_exit_code_and_output() -> None:
-    assert (found()["exit"]["code"], found()["exit"]["output"]) == (3, "out\n")
+    assert (found()["exit"]["code"], found()["exit"]["output"]) == (3, "out\r\n")
 
 
 def test_wall_limit() -> None:
@@ -48,7 +48,7 @@ def test_wall_limit() -> None:
 
 def test_what_is_left_ends_with_the_command() -> None:
     left = found()["left"]
-    assert (left["code"], left["output"]) == (0, "left\n")
+    assert (left["code"], left["output"]) == (0, "left\r\n")
     assert isinstance(left["seconds"], float)
     assert left["seconds"] < 100
     listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
