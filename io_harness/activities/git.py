@@ -148,19 +148,27 @@ class Git:
 
     async def _spawn(self, args: tuple[Arg, ...], stdin: int) -> asyncio.subprocess.Process:
         user, group = self.owner or (None, None)
-        return await asyncio.create_subprocess_exec(
-            *self._argv(args),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._environment(),
-            cwd=self.work_tree or "/",
-            start_new_session=True,  # a Ctrl-C at the worker's terminal is not for git
-            pass_fds=self.held,
-            user=user,
-            group=group,
-            extra_groups=[] if self.owner else None,
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *self._argv(args),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment(),
+                cwd=self.work_tree or "/",
+                start_new_session=True,  # a Ctrl-C at the worker's terminal is not for git
+                pass_fds=self.held,
+                user=user,
+                group=group,
+                extra_groups=[] if self.owner else None,
+            )
         )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # asyncio would kill git alone, then wait for helpers that hold its pipes.
+            async with _ended(await starting):
+                raise
 
     def _argv(self, args: tuple[Arg, ...]) -> list[Arg]:
         options = [*_OPTIONS, *self.options]

@@ -94,7 +94,19 @@ async def test_git_is_killed_with_its_task(tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 30)
+
+
+@pytest.mark.parametrize("turns", range(1, 8))
+async def test_git_is_killed_while_it_starts(tmp_path: Path, turns: int) -> None:
+    """Cancelled after so many turns of the event loop."""
+    alias = "alias.wait=!sleep 60; true"
+    task = asyncio.create_task(Git(tmp_path).run("-c", alias, "wait"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 30)
 
 
 async def test_a_killed_workers_git_keeps_the_lock(tmp_path: Path) -> None:
