@@ -50,7 +50,8 @@ async def test_every_reading_tool(start: Start, repo: Repo) -> None:
     succeeded(await run.result())
 
 
-async def test_what_the_model_did_wrong_is_told_and_costs_nothing(start: Start) -> None:
+async def test_what_the_model_did_wrong_is_told_and_costs_nothing(start: Start, repo: Repo) -> None:
+    (repo.path / ".env").write_text("KEY=1\n")
     run = await start(
         turn(
             call("cat", path="calc.py", fails=True, shows=("there is no tool", "read_file")),

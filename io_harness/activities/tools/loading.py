@@ -70,7 +70,7 @@ def preview(path: str, before: bytes | None, after: bytes | None) -> str:
     old, new = _text(before, path), _text(after, path)
     if old is None or new is None:
         return f"binary {path}: {_size(before)} -> {_size(after)}"
-    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    old_lines, new_lines = _lines(old), _lines(new)
     if len(old_lines) + len(new_lines) > _DIFF_LINES:
         return f"{path}: {_size(before)} -> {_size(after)}; too many lines for a diff"
     lines = unified_diff(
@@ -82,7 +82,7 @@ def preview(path: str, before: bytes | None, after: bytes | None) -> str:
     shown: list[str] = []
     room = _PREVIEW_BYTES
     for line in lines:
-        text = _visible(line)
+        text = _visible(line[: room + 1])
         room -= len(text.encode())
         if room < 0:
             digest = hashlib.sha256(after or b"").hexdigest()
@@ -90,6 +90,11 @@ def preview(path: str, before: bytes | None, after: bytes | None) -> str:
             break
         shown.append(text)
     return "".join(shown) or f"{path}: {_size(before)} -> {_size(after)}\n"
+
+
+def _lines(text: str) -> list[str]:
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
 
 def _visible(line: str) -> str:

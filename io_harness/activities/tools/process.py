@@ -58,6 +58,7 @@ def command_plan(
         protected=sandbox.protected_in(ctx.root),
         env=command_env(ctx.contract),
         limits=limits,
+        require=frozenset(ctx.contract.sandbox.require),
     )
 
 

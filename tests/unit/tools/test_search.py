@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -255,3 +256,33 @@ def test_globs_never_surprise(glob: str, path: str) -> None:
         wanted = glob.removeprefix("./").removeprefix("/")
         name = path if "/" in wanted else path.rsplit("/", 1)[-1]
         assert bool(regex.match(path)) == (wanted == name)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "b", "ab", "*", "*", "?", "[ab]", "{a,ab}", "{ab,a}", "{*a,b}", "/"]),
+        min_size=1,
+        max_size=8,
+    ).map("".join),
+    st.lists(st.sampled_from(["a", "b", "ab", "/"]), min_size=1, max_size=10).map("".join),
+)
+def test_a_star_that_does_not_go_back_misses_nothing(glob: str, path: str) -> None:
+    try:
+        regex = glob_regex(glob)
+    except InvalidPattern:
+        return
+    going_back = re.compile(regex.pattern.replace("(?>[^/]*?", "(?:[^/]*"), re.DOTALL)
+    assert bool(regex.match(path)) == bool(going_back.match(path))
+
+
+@pytest.mark.parametrize(
+    "glob",
+    ["*a" * 10 + "b", "**/" * 4 + "*a*a*b", "{a,b}*" * 4 + "c", "*" * 500 + "b", "**/a" * 50],
+)
+def test_no_glob_takes_long(glob: str) -> None:
+    begun = time.monotonic()
+    with suppress(InvalidPattern):
+        regex = glob_regex(glob)
+        for path in ("a" * 250, "/".join(["a" * 20] * 20)):
+            regex.match(path)
+    assert time.monotonic() - begun < 5
