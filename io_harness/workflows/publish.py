@@ -49,10 +49,10 @@ def details(state: RunState) -> str:
     parts = [
         f"**{state.activity}** · step {spend.steps} of {budget.steps}",
         state.contract.goal,
-        "| tokens | USD | tool calls | working time |\n| --- | --- | --- | --- |\n"
-        f"| {spend.usage.total:,} of {budget.tokens:,} | {usd} | "
-        f"{spend.tool_calls} of {budget.tool_calls} | "
-        f"{spend.working_seconds:.0f} of {budget.working_seconds} s |",
+        # A list: the UI draws a table without any space between its columns.
+        f"- tokens: {spend.usage.total:,} of {budget.tokens:,}\n- USD: {usd}\n"
+        f"- tool calls: {spend.tool_calls} of {budget.tool_calls}\n"
+        f"- working time: {spend.working_seconds:.0f} of {budget.working_seconds} s",
     ]
     if state.plan.items:
         parts.append("### Plan\n" + state.plan.markdown())
