@@ -2,10 +2,8 @@
 effect once."""
 
 import asyncio
-import json
+import multiprocessing
 import random
-import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,10 @@ from io_harness.activities.locks import file_lock
 from io_harness.activities.prepare import make_copy
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
+from tests.integration.tools import victim
 from tests.unit.tools.conftest import make_contract
 
-KILLS = 4
+KILLS = 6
 """Kills of one call before it is let through."""
 LONGEST = 0.12
 """Seconds after the call's begin; most calls are over by then."""
@@ -42,14 +41,25 @@ CALLS: list[tuple[str, dict[str, JsonValue]]] = [
 ]
 
 
-async def start(data_dir: Path, base: str, tool: str, arguments: str) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.integration.tools.victim", str(data_dir), "run", base, tool,
-        arguments, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert await process.stdout.readline() == b"begun\n"
-    return process
+# A forked worker begins at once; a fresh interpreter would take most of the test's time.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([victim.__name__])
+
+
+def attempt(
+    data_dir: Path, base: str, tool: str, arguments: dict[str, JsonValue], seconds: float | None
+) -> str | None:
+    """Run the call in a process of its own, killed after so many seconds unless it ended; the head."""
+    told, tells = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=victim.use_tool, args=(tells, data_dir, base, tool, arguments))
+    process.start()
+    tells.close()
+    with told:
+        assert told.recv() == "begun"
+        process.join(seconds)
+        process.kill()
+        process.join()
+        return str(told.recv()) if process.exitcode == 0 else None
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=[name for name, _ in CALLS])
@@ -65,17 +75,11 @@ async def test_each_effect_once(tool: str, arguments: dict[str, JsonValue], tmp_
     async with file_lock(paths.lock) as lock:
         base = await make_copy(store, paths, contract, lock)
     moments = random.Random(tool)
-    given = json.dumps(arguments)
     for _ in range(KILLS):
-        process = await start(data_dir, base, tool, given)
-        await asyncio.sleep(moments.random() * LONGEST)
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await process.communicate()
-    process = await start(data_dir, base, tool, given)
-    printed, _ = await process.communicate()
-    assert process.returncode == 0
-    head = printed.decode().split()[-1]
+        seconds = moments.random() * LONGEST
+        await asyncio.to_thread(attempt, data_dir, base, tool, arguments, seconds)
+    head = await asyncio.to_thread(attempt, data_dir, base, tool, arguments, None)
+    assert head is not None
     expected_two = "two\n" if tool == "edit_file" else "two\nmore\n"
     assert await store.git().out("show", f"{head}:one.txt") == b"one\nmore\n"
     assert (await store.git().out("show", f"{head}:two.txt")).decode() == expected_two

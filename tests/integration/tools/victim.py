@@ -1,13 +1,11 @@
-"""A tool call in a process of its own, so that a test can kill it at any moment.
-
-Usage: python victim.py DATA_DIR RUN_KEY BASE TOOL ARGUMENTS_JSON; prints the head.
-"""
+"""A tool call in a process of its own, so that a test can kill it at any moment."""
 
 import asyncio
-import json
-import sys
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
@@ -16,19 +14,22 @@ from io_harness.activities.workspace import open_copy
 from tests.unit.tools.conftest import make_context, make_contract
 
 
-async def main(data_dir: Path, run_key: str, base: str, tool: str, arguments: str) -> None:
+def use_tool(
+    told: Connection, data_dir: Path, base: str, tool: str, arguments: dict[str, JsonValue]
+) -> None:
+    """Tells `begun` when the call begins, and the head in the end."""
+    asyncio.run(_use_tool(told, data_dir, base, tool, arguments))
+
+
+async def _use_tool(
+    told: Connection, data_dir: Path, base: str, tool: str, arguments: dict[str, JsonValue]
+) -> None:
     store = SnapshotStore(data_dir)
     settings = Settings(data_dir=data_dir)
-    given = json.loads(arguments)
-    async with open_copy(store, settings, run_key, make_contract(), base) as copy:
-        context = make_context(copy.root, data_dir, tool, given)
+    async with open_copy(store, settings, "run", make_contract(), base) as copy:
+        context = make_context(copy.root, data_dir, tool, arguments)
         context = replace(context, begin_change=copy.begin_change)
-        print("begun", flush=True)
-        await ToolRegistry().get(tool).call(given, context)
+        told.send("begun")
+        await ToolRegistry().get(tool).call(arguments, context)
         head, _ = await copy.snapshot(f"1: {tool}")
-    print(head, flush=True)
-
-
-if __name__ == "__main__":
-    _, data_dir, run_key, base, tool, arguments = sys.argv
-    asyncio.run(main(Path(data_dir), run_key, base, tool, arguments))
+    told.send(head)
