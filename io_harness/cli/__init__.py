@@ -12,7 +12,9 @@ from .approve import approvals, approve, deny
 from .demo import demo
 from .doctor import doctor
 from .inspect import cancel, list_, schema, status, trace, watch
+from .mcp import mcp
 from .run import run
+from .sandbox import sandbox
 from .serve import up, worker
 
 
@@ -27,8 +29,8 @@ def group() -> None:
 
 
 for _command in (
-    demo, run, watch, status, list_, trace, approvals, approve, deny, cancel, up, worker, schema,
-    doctor,
+    demo, run, watch, status, list_, trace, approvals, approve, deny, cancel, up, worker, mcp, schema,
+    doctor, sandbox,
 ):  # fmt: skip
     group.add_command(_command)
 

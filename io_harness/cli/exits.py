@@ -45,7 +45,15 @@ class CommandFailed(Exception):
 
 _PROVIDER_CODES = frozenset(
     {"ModelDeclined", "MalformedReplies", "UnknownProvider", "MissingBaseUrl", "MissingCredential",
-     "UnknownPrice", "BadRecording"}
+     "UnknownPrice", "BadRecording", "ContextOverflow"}
+)  # fmt: skip
+
+
+_WORKSPACE_CODES = frozenset(
+    {"AccessDenied", "DiskFull", "GitUnusable", "IgnoredTooLarge", "LandConflict",
+     "LandingImpossible", "LandingUnreachable", "NothingToVerify", "RefNotFound", "SetupFailed",
+     "SourceNotFound", "SourceUnreachable", "SourceUnreadable", "SourceUrlRefused",
+     "UnknownSnapshot", "WorkspaceFailure"}
 )  # fmt: skip
 
 
@@ -90,12 +98,12 @@ def _exit_of_code(code: str | None) -> Exit:
 
     if code is None:
         return Exit.FAILED
-    if code == "InvalidContract":
+    if code in ("InvalidContract", "BadPolicy"):
         return Exit.USAGE
     if code in _PROVIDER_CODES or code in set(Failure):
         return Exit.PROVIDER
-    if code.startswith(("Sandbox", "CommandNotStarted")):
+    if code.startswith("Sandbox"):
         return Exit.SANDBOX
-    if code.startswith(("Land", "Workspace", "Prepare", "Source")):
+    if code in _WORKSPACE_CODES:
         return Exit.WORKSPACE
     return Exit.FAILED

@@ -1,8 +1,11 @@
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from io_harness.activities.providers.base import Failure
+from io_harness.cli import exits
 from io_harness.cli.exits import Exit, exit_of
 from io_harness.trace import EndedStep
 from io_harness.workflows.result import Outcome, RunResult
@@ -37,3 +40,37 @@ def test_a_run_that_could_not_begin() -> None:
 
 def test_codes_are_distinct() -> None:
     assert len({int(code) for code in Exit}) == len(Exit.__members__)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("SandboxUnusable", Exit.SANDBOX),
+        ("SandboxTooWeak", Exit.SANDBOX),
+        ("SourceNotFound", Exit.WORKSPACE),
+        ("LandConflict", Exit.WORKSPACE),
+        ("BadPolicy", Exit.USAGE),
+        ("CriterionErrored", Exit.FAILED),
+        (None, Exit.FAILED),
+    ],
+)
+def test_other_failures(code: str | None, expected: Exit) -> None:
+    assert exit_of(ended(Outcome.ESCALATED, code)) == expected
+
+
+def test_the_readme_lists_every_code() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    table = readme.partition("## Exit codes")[2].partition("##")[0]
+    listed = {int(found) for found in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+    assert listed == {int(code) for code in Exit}
+
+
+def test_every_code_that_is_told_apart_is_one_that_an_activity_raises() -> None:
+    sources = Path(exits.__file__).parents[1]
+    raised = "".join(
+        file.read_text()
+        for part in ("activities", "workflows")
+        for file in sources.glob(f"{part}/**/*.py")
+    )
+    known = exits._WORKSPACE_CODES | exits._PROVIDER_CODES
+    assert {code for code in known if f'"{code}"' not in raised} == set()
