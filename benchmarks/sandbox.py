@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import socket
 import statistics
@@ -29,7 +30,8 @@ from pathlib import Path
 from io_harness import sandbox
 from io_harness.sandbox import Door, NetProxy, Plan, protected_in
 
-ENV = {"PATH": "/usr/bin:/bin", "HOME": "/home/nobody"}
+MARK = f"SANDBOX_BENCHMARK={secrets.token_hex(16)}"
+ENV = {"PATH": "/usr/bin:/bin", "HOME": "/home/nobody", **dict([MARK.split("=")])}
 Variant = Callable[[], Awaitable[None]]
 
 
@@ -124,17 +126,13 @@ def report(medians: dict[str, float], as_json: bool) -> None:
 
 
 def census() -> dict[str, int]:
-    """What there is of each kind of thing that a run could leave behind."""
-    temporary = [Path(tempfile.gettempdir()), Path("/dev/shm")]
+    """What there is of each kind of thing that a run could leave behind, and that is ours."""
     return {
-        "child processes": _children(),
+        "processes": _children() + _marked(),
         "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
         "descriptors": len(os.listdir("/proc/self/fd")),
         "threads": threading.active_count(),
-        "temporary files": sum(
-            len(list(place.glob("io-harness-*"))) for place in temporary if place.exists()
-        ),
-        "namespaces": _namespaces(),
+        "temporary files": len(os.listdir(tempfile.gettempdir())),
         "cgroups": sum(1 for _ in Path("/sys/fs/cgroup").rglob("io-harness*")),
     }
 
@@ -144,19 +142,21 @@ def _children() -> int:
     return sum(len((task / "children").read_text().split()) for task in tasks.iterdir())
 
 
-def _namespaces() -> int:
-    """User and network namespaces that any process lives in."""
-    found: set[str] = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        for kind in ("user", "net", "mnt"):
-            with contextlib.suppress(OSError):
-                found.add(os.readlink(process / "ns" / kind))
-    return len(found)
+def _marked() -> int:
+    """Processes with a sandbox's environment, whoever is their parent. A namespace lives as long as
+    a process, a mount or a descriptor that holds it, and each of these is counted."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            found += MARK.encode() in path.read_bytes()
+    return found
 
 
 async def leaks(runs: int) -> bool:
     """Whether `runs` runs of every kind left nothing behind."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as temporary:
+        os.chmod(temporary, 0o755)
+        tempfile.tempdir = temporary  # So that only what is ours is counted.
         chosen = {
             name: variant
             for name, variant in variants(Path(directory)).items()
@@ -172,6 +172,7 @@ async def leaks(runs: int) -> bool:
         await asyncio.sleep(1)
         after = census()
         left_files = sorted(path.name for path in Path(directory).iterdir())
+        tempfile.tempdir = None
     print(f"{'after ' + str(runs) + ' runs':24}{'before':>8}{'after':>8}")
     for name, count in before.items():
         print(f"{name:24}{count:8}{after[name]:8}")

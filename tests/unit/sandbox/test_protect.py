@@ -1,0 +1,83 @@
+"""Covers of absent protected paths, and what becomes of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from io_harness.sandbox import Plan
+from io_harness.sandbox.linux.protect import protecting
+from io_harness.sandbox.linux.view import Bind
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file calls")
+
+
+def plan(workspace: Path, *names: str, mode: str = "workspace_write") -> Plan:
+    return Plan(
+        argv=("true",),
+        cwd=workspace,
+        workspace=workspace,
+        mode=mode,  # type: ignore[arg-type]
+        protected=tuple(workspace / name for name in names),
+    )
+
+
+def test_absent_paths_are_covered_and_uncovered(tmp_path: Path) -> None:
+    with protecting(plan(tmp_path, ".envrc", ".git/hooks")) as binds:
+        assert {bind.at.name for bind in binds} == {".envrc", ".git"}
+        assert not any(bind.writable for bind in binds)
+        assert sorted(os.listdir(tmp_path)) == [".envrc", ".git"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_two_commands_share_a_cover(tmp_path: Path) -> None:
+    with protecting(plan(tmp_path, ".envrc")):
+        with protecting(plan(tmp_path, ".envrc")) as binds:
+            assert [bind.at.name for bind in binds] == [".envrc"]
+        assert os.listdir(tmp_path) == [".envrc"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_directories_on_the_way_become_mounts(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / ".git" / "config").touch()
+    with protecting(plan(tmp_path, ".git/hooks", ".git/config")) as binds:
+        git = tmp_path / ".git"
+        assert binds == (
+            Bind(git, git, writable=True, owned=True),
+            Bind(git / "hooks", git / "hooks", owned=True),
+            Bind(git / "config", git / "config", owned=True),
+        )
+
+
+def test_a_file_on_the_way_is_protected_itself(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: /elsewhere\n")
+    with protecting(plan(tmp_path, ".git/hooks")) as binds:
+        assert binds == (Bind(tmp_path / ".git", tmp_path / ".git", owned=True),)
+
+
+@pytest.mark.parametrize("replacement", ["file", "directory", "link", "nothing"])
+def test_a_changed_link_is_put_back(tmp_path: Path, replacement: str) -> None:
+    link = tmp_path / ".envrc"
+    link.symlink_to("original")
+    with protecting(plan(tmp_path, ".envrc")) as binds:
+        assert binds == ()
+        link.unlink()
+        match replacement:
+            case "file":
+                link.write_text("planted")
+            case "directory":
+                (link / "deep").mkdir(parents=True)
+            case "link":
+                link.symlink_to("planted")
+    assert os.readlink(link) == "original"
+
+
+@pytest.mark.parametrize("mode", ["read_only", "overlay"])
+def test_where_nothing_is_written_nothing_needs_protection(tmp_path: Path, mode: str) -> None:
+    with protecting(plan(tmp_path, ".envrc", mode=mode)) as binds:
+        assert binds == ()
+        assert os.listdir(tmp_path) == []
