@@ -1,6 +1,7 @@
 """The activity that asks a model for the next message."""
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -39,6 +40,7 @@ from .providers.base import (
     ProviderError,
     ToolSpec,
 )
+from .providers.recording import RecordingError
 from .providers.registry import ModelConfigError, catalogue_of, provider_for
 from .providers.replay import record
 from .providers.safety import safe_parts
@@ -76,8 +78,9 @@ class Beat(Record):
 class _Call:
     """One attempt: what it has used, on top of the attempts before it."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self) -> None:
+        self.model: Model | None = None
+        """None until the contract is read."""
         self.progress = CallProgress()
         details = activity.info().heartbeat_details
         earlier = Beat.model_validate(details[0]) if details else None
@@ -88,7 +91,7 @@ class _Call:
     def cost(self) -> Decimal | None:
         """Of this attempt and those before it."""
         own = self.progress.cost_usd
-        if own is None or self.model.price is not None:
+        if self.model is not None and (own is None or self.model.price is not None):
             own = cost_of(self.model, catalogue_of(self.model), self.progress.usage)
         if own is None or self._earlier_cost is None:
             return None
@@ -134,20 +137,20 @@ class ModelActivities:
         """Ask the model for the message that follows the transcript.
 
         Raises:
-            ApplicationError: of a type in `Failure`, MissingCredential, UnknownProvider or
-                MissingBaseUrl; its detail is a `ModelFailure`.
+            ApplicationError: of a type in `Failure`, its detail a `ModelFailure`; or, not retryable,
+                MissingCredential, UnknownProvider, MissingBaseUrl or BadRecording.
         """
-        contract = await self._reader.contract(call.run)
-        model = contract.models[call.model]
-        attempt = _Call(model)
-        last = call.model + 1 == len(contract.models)
+        attempt = _Call()
         async with _heartbeats(attempt):
+            contract = await self._reader.contract(call.run)
+            model = attempt.model = contract.models[call.model]
+            last = call.model + 1 == len(contract.models)
             try:
                 request = await self._request(call, contract, model)
                 provider = provider_for(model, self._settings, self._wire)
                 async with asyncio.timeout(model.options.seconds):
                     reply = await provider.complete(request, attempt.progress)
-                return self._completion(request, reply, attempt)
+                return self._completion(request, reply, attempt, model)
             except TimeoutError:
                 failure = ProviderError(
                     Failure.TIMED_OUT, f"no complete reply in {model.options.seconds} s"
@@ -157,6 +160,10 @@ class ModelActivities:
                 _fail(failure, attempt, last=last)
             except ModelConfigError as error:
                 raise ApplicationError(str(error), type=error.code, non_retryable=True) from error
+            except RecordingError as error:
+                raise ApplicationError(
+                    str(error), type="BadRecording", non_retryable=True
+                ) from error
 
     async def _request(
         self, call: CompleteInput, contract: TaskContract, model: Model
@@ -191,9 +198,11 @@ class ModelActivities:
         }
         return {blob: await self._read_blob(blob) for blob in sorted(blobs)}
 
-    def _completion(self, request: ModelRequest, reply: ModelReply, attempt: _Call) -> Completion:
+    def _completion(
+        self, request: ModelRequest, reply: ModelReply, attempt: _Call, model: Model
+    ) -> Completion:
         parts = safe_parts(reply, request)
-        served_by = ModelRef(provider=attempt.model.provider, name=request.model)
+        served_by = ModelRef(provider=model.provider, name=model.name)
         attempt.progress.usage = reply.usage
         attempt.progress.cost_usd = reply.cost_usd
         completion = Completion(
@@ -210,7 +219,8 @@ class ModelActivities:
                 f"the reply has {size} bytes, over the {COMPLETION_BYTES} that history takes",
             )
         if self._settings.record is not None:
-            record(self._settings.record, request, reply, served_by)
+            charged = dataclasses.replace(reply, cost_usd=completion.cost_usd)
+            record(self._settings.record, request, charged, served_by)
         return completion
 
 

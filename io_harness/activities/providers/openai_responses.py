@@ -53,8 +53,10 @@ class Responses:
 
 def body(request: ModelRequest, provider: str) -> dict[str, JsonValue]:
     """The request's JSON."""
+    reasons = not _NO_REASONING.match(request.model)
     items: list[JsonValue] = []
-    for turn in turns(request.messages, provider):
+    # A model that doesn't reason has no use for what another of the chain thought.
+    for turn in turns(request.messages, provider if reasons else ""):
         items += _items(turn, request.images)
     out: dict[str, JsonValue] = {
         "model": request.model,
@@ -64,7 +66,7 @@ def body(request: ModelRequest, provider: str) -> dict[str, JsonValue]:
         "stream": True,
         "store": False,
     }
-    if not _NO_REASONING.match(request.model):
+    if reasons:
         out["include"] = ["reasoning.encrypted_content"]
     if request.tools:
         out["tools"] = [

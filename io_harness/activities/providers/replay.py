@@ -7,7 +7,6 @@ from io_harness.workflows.messages import ModelRef
 
 from .base import (
     CallProgress,
-    Failure,
     ModelReply,
     ModelRequest,
     OfferedModel,
@@ -36,10 +35,7 @@ class Replay:
     name: str = "replay"
 
     async def complete(self, request: ModelRequest, progress: CallProgress) -> ModelReply:
-        try:
-            recording = load(self.source)
-        except RecordingError as error:
-            raise ProviderError(Failure.BAD_REQUEST, str(error)) from error
+        recording = load(self.source)
         position = request.turn
         if position >= len(recording.turns):
             raise diverged(
@@ -66,6 +62,9 @@ def record(path: Path, request: ModelRequest, reply: ModelReply, served_by: Mode
 
     A turn that is asked for again (its worker died before history had the reply) takes the place of
     the one recorded before.
+
+    Raises:
+        RecordingError: the file can't be written, or lacks the turns before this one.
     """
     turn = dump_turn(
         since_last_reply(request.messages),
@@ -73,10 +72,13 @@ def record(path: Path, request: ModelRequest, reply: ModelReply, served_by: Mode
             parts=reply.parts, finish=reply.finish, usage=reply.usage, cost_usd=reply.cost_usd
         ),
     )
-    if request.turn == 0:
-        documents = [dump_header(served_by)]
-    else:
-        documents = path.read_text(encoding="utf-8").split("\n" + SEPARATOR)[: request.turn + 1]
-    path.write_text(
-        SEPARATOR.join([*(d.rstrip("\n") + "\n" for d in documents), turn]), encoding="utf-8"
-    )
+    try:
+        if request.turn == 0:
+            documents = [dump_header(served_by)]
+        else:
+            before = path.read_text(encoding="utf-8")
+            documents = before.split("\n" + SEPARATOR)[: request.turn + 1]
+        whole = (document.rstrip("\n") + "\n" for document in documents)
+        path.write_text(SEPARATOR.join([*whole, turn]), encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"{path}: the recording can't be written: {error}") from error
