@@ -31,6 +31,7 @@ async def run_command(
             mode="workspace_write",
             read_only_roots=interpreter_roots(),
             env=command_env(contract),
+            require=frozenset(contract.sandbox.require),
             limits=sandbox.Limits(
                 wall_seconds=seconds,
                 cpu_seconds=max(limits.cpu_seconds, seconds),

@@ -8,6 +8,7 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from io_harness import sandbox
@@ -51,7 +52,7 @@ async def prepare(
         ApplicationError: with a code that names what is wrong, and a message that says what to do.
     """
     prices = check_models(contract, settings)
-    isolation = await sandbox.probe()
+    isolation = await strong_enough(contract)
     await store.ready()
     await check_landing(contract, run_key)
     paths = CopyPaths.of(settings, run_key)
@@ -67,6 +68,23 @@ async def prepare(
         effects=effects,
         prompt_tokens=prompt_tokens(contract, tools),
     )
+
+
+async def strong_enough(contract: TaskContract) -> sandbox.Isolation:
+    """What holds commands here, when that is all that the contract requires."""
+    isolation = await sandbox.probe()
+    missing = isolation.missing(contract.sandbox.require)
+    if missing:
+        notes = "".join(f"\n  {note}" for note in isolation.notes)
+        raise ApplicationError(
+            f"sandbox.require: the best sandbox of this worker, {isolation.backend}, does not "
+            f"enforce {', '.join(missing)}. Install bubblewrap (`apt install bubblewrap`) and see "
+            f"`io-harness sandbox doctor`, or leave out of sandbox.require what you can do "
+            f"without.{notes}",
+            type="SandboxTooWeak",
+            non_retryable=True,
+        )
+    return isolation
 
 
 async def make_copy(

@@ -237,6 +237,9 @@ class SandboxSpec(Strict):
     limits: Limits = Limits()
     env: tuple[NonEmpty, ...] = ()
     """Names of worker variables that sandboxed commands may see, besides the basic ones."""
+    require: tuple[Property, ...] = ("fs_write", "net_deny", "kill_tree", "env")
+    """What the worker's sandbox must enforce. Where it can't, the run ends before its first model
+    call and says what is missing; an empty list accepts any worker."""
 
 
 class Approval(Strict):
