@@ -15,6 +15,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from io_harness import TASK_QUEUE as TASK_QUEUE
 from io_harness import __version__
+from io_harness.activities.admit import AdmissionActivities
 from io_harness.activities.mcp.listing import McpActivities
 from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.model import ModelActivities
@@ -64,12 +65,14 @@ class HarnessPlugin(SimplePlugin):
         workspace = WorkspaceActivities(
             self._settings, reader, store, self._registry, self._mcp, self._jobs
         )
+        admission = AdmissionActivities(self._settings, reader, self._registry)
         mcp = McpActivities(self._settings, reader, store, self._mcp.pool)
         super().__init__(
             "io-harness",
             data_converter=_with_pydantic,
             workflows=[AgentRun],
             activities=[
+                admission.admit,
                 self._models.complete,
                 tool_calls.use_tool,
                 workspace.prepare,

@@ -4,17 +4,14 @@ import dataclasses
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
-from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from io_harness import sandbox
-from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.contract import DirectorySource, GitSource, Source, TaskContract
-from io_harness.workflows.payloads import Effect, Prepared
+from io_harness.workflows.payloads import Prepared
 from io_harness.workflows.result import IsolationReport
 
 from .checkout import CopyPaths, check_out, clear
@@ -23,9 +20,6 @@ from .ignored import bring_ignored, list_ignored
 from .landing.targets import check_landing
 from .locks import FileLock, file_lock
 from .notes import to_note
-from .prompt import prompt_tokens
-from .providers.base import ToolSpec
-from .providers.check import check_models
 from .settings import Settings
 from .source import directory_of, import_source
 from .staging import stage_all
@@ -38,20 +32,13 @@ async def prepare(
     run_key: str,
     settings: Settings,
     store: SnapshotStore,
-    tools: tuple[ToolSpec, ...],
-    effects: dict[str, Effect],
     client: Client,
 ) -> Prepared:
-    """Find out all that can be known to be wrong before a model is paid, and make the copy.
-
-    Args:
-        tools: What the run's model is offered.
-        effects: Effect class of each tool that `use_tool` runs.
+    """Find out what can be known to be wrong on this host before a model is paid, and make the copy.
 
     Raises:
         ApplicationError: with a code that names what is wrong, and a message that says what to do.
     """
-    prices = check_models(contract, settings)
     isolation = await strong_enough(contract)
     await store.ready()
     await check_landing(contract, run_key)
@@ -62,11 +49,7 @@ async def prepare(
     return Prepared(
         base=base,
         repo=repo_name(contract.workspace),
-        prices=prices,
         isolation=IsolationReport(backend=isolation.backend, levels=dict(isolation.levels.items())),
-        search_attributes=await registered_attributes(client),
-        effects=effects,
-        prompt_tokens=prompt_tokens(contract, tools),
     )
 
 
@@ -152,26 +135,3 @@ async def namespace_id(client: Client) -> str | None:
     except RPCError:
         return None
     return described.namespace_info.id or None
-
-
-async def registered_attributes(client: Client) -> tuple[str, ...]:
-    """Which of our search attributes the namespace has, with the right type. A server that doesn't
-    tell counts as having none: setting one that isn't there would wedge the workflow."""
-    try:
-        listed = await client.operator_service.list_search_attributes(
-            ListSearchAttributesRequest(namespace=client.namespace)
-        )
-    except RPCError:
-        return ()
-    return tuple(
-        name
-        for name, kind in NAMES.items()
-        if listed.custom_attributes.get(name) == IndexedValueType.Value(_WIRE[kind])
-    )
-
-
-_WIRE = {
-    "Keyword": "INDEXED_VALUE_TYPE_KEYWORD",
-    "Int": "INDEXED_VALUE_TYPE_INT",
-    "Double": "INDEXED_VALUE_TYPE_DOUBLE",
-}

@@ -53,15 +53,8 @@ class WorkspaceActivities:
     async def prepare(self, given: PrepareInput) -> Prepared:
         async with _alive():
             contract = await self._reader.contract(given.run)
-            tools = self._registry.specs(contract)
             return await prepare(
-                contract,
-                given.run.key,
-                self._settings,
-                self._store,
-                tools,
-                self._registry.effects,
-                activity.client(),
+                contract, given.run.key, self._settings, self._store, activity.client()
             )
 
     @activity.defn(name="verify")

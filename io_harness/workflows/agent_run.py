@@ -24,7 +24,7 @@ from .mcp_turn import refresh_mcp_tools
 from .messages import UserMessage
 from .model_turn import next_message
 from .own_tools import FinishArgs
-from .payloads import Prepared, PrepareInput, RunScope
+from .payloads import AdmitInput, PrepareInput, RunScope
 from .publish import publish
 from .result import Outcome, RunResult, Spend
 from .state import Carried, RunState
@@ -98,13 +98,14 @@ class AgentRun:
             return RunState.resumed(contract, carried, self._book)
         scope = RunScope(key=_run_key(), contract_digest=contract_digest(contract))
         started = workflow.time()
-        bounds = calls.Bounds(
-            attempt_seconds=contract.workspace.setup_seconds + _COPY_SECONDS,
-            total_seconds=(contract.workspace.setup_seconds + _COPY_SECONDS) * 2,
-        )
+        seconds = contract.workspace.setup_seconds + _COPY_SECONDS
+        queue = contract.sandbox.task_queue
         try:
-            prepared: Prepared = await calls.prepare(
-                PrepareInput(run=scope), bounds, "prepare the workspace"
+            admitted = await calls.admit(AdmitInput(run=scope), "check models and credentials")
+            prepared = await calls.prepare(
+                PrepareInput(run=scope),
+                calls.Options(attempt_seconds=seconds, total_seconds=seconds * 2, task_queue=queue),
+                "prepare the workspace",
             )
         except ActivityError as error:
             reraise_cancel(error)
@@ -114,6 +115,7 @@ class AgentRun:
         return RunState(
             contract=contract,
             scope=scope,
+            admitted=admitted,
             prepared=prepared,
             head=prepared.base,
             transcript=Transcript([UserMessage(origin="goal", text=_opening(contract))]),

@@ -14,6 +14,8 @@ from .ended import RunEnded
 from .mcp import ListMcpToolsInput, McpListing
 from .model import Record
 from .payloads import (
+    AdmitInput,
+    Admitted,
     CompleteInput,
     Completion,
     Effect,
@@ -37,53 +39,65 @@ SIDE_BY_SIDE = 8
 """Calls that may be scheduled in one workflow task."""
 LAND_SECONDS = 600
 RELEASE_SECONDS = 120
+ADMIT_SECONDS = 60
 
 
-class Bounds(Record):
-    """How long one call may take."""
+class Options(Record):
+    """How long one call may take, and where it runs."""
 
     attempt_seconds: float
     total_seconds: float
     """All attempts and the waits between them."""
+    task_queue: str | None = None
+    """None: the workflow's own."""
 
 
-async def prepare(arg: PrepareInput, bounds: Bounds, summary: str) -> Prepared:
-    return cast(Prepared, await _call("prepare", arg, Prepared, bounds, summary, attempts=4))
+async def admit(arg: AdmitInput, summary: str) -> Admitted:
+    options = Options(attempt_seconds=ADMIT_SECONDS, total_seconds=ADMIT_SECONDS * 4)
+    return cast(Admitted, await _call("admit", arg, Admitted, options, summary, attempts=4))
 
 
-async def complete(arg: CompleteInput, bounds: Bounds, summary: str) -> Completion:
-    return cast(Completion, await _call("complete", arg, Completion, bounds, summary, attempts=6))
+async def prepare(arg: PrepareInput, options: Options, summary: str) -> Prepared:
+    return cast(Prepared, await _call("prepare", arg, Prepared, options, summary, attempts=4))
+
+
+async def complete(arg: CompleteInput, options: Options, summary: str) -> Completion:
+    return cast(Completion, await _call("complete", arg, Completion, options, summary, attempts=6))
 
 
 async def use_tool(
-    arg: UseToolInput, bounds: Bounds, summary: str, *, effect: Effect
+    arg: UseToolInput, options: Options, summary: str, *, effect: Effect
 ) -> ToolOutcome:
     attempts = 1 if effect == "unrepeatable" else 5
-    outcome = await _call("use_tool", arg, ToolOutcome, bounds, summary, attempts=attempts)
+    outcome = await _call("use_tool", arg, ToolOutcome, options, summary, attempts=attempts)
     return cast(ToolOutcome, outcome)
 
 
-async def list_mcp_tools(arg: ListMcpToolsInput, bounds: Bounds, summary: str) -> McpListing:
-    listing = await _call("list_mcp_tools", arg, McpListing, bounds, summary, attempts=3)
+async def list_mcp_tools(arg: ListMcpToolsInput, options: Options, summary: str) -> McpListing:
+    listing = await _call("list_mcp_tools", arg, McpListing, options, summary, attempts=3)
     return cast(McpListing, listing)
 
 
-async def verify(arg: VerifyInput, bounds: Bounds, summary: str) -> VerificationReport:
-    report = await _call("verify", arg, VerificationReport, bounds, summary, attempts=4)
+async def verify(arg: VerifyInput, options: Options, summary: str) -> VerificationReport:
+    report = await _call("verify", arg, VerificationReport, options, summary, attempts=4)
     return cast(VerificationReport, report)
 
 
-async def land(arg: LandInput, summary: str) -> LandOutcome:
-    bounds = Bounds(attempt_seconds=LAND_SECONDS, total_seconds=LAND_SECONDS * 4)
-    return cast(LandOutcome, await _call("land", arg, LandOutcome, bounds, summary, attempts=5))
+async def land(arg: LandInput, task_queue: str | None, summary: str) -> LandOutcome:
+    options = Options(
+        attempt_seconds=LAND_SECONDS, total_seconds=LAND_SECONDS * 4, task_queue=task_queue
+    )
+    return cast(LandOutcome, await _call("land", arg, LandOutcome, options, summary, attempts=5))
 
 
-async def release(arg: ReleaseInput, summary: str) -> Released:
-    bounds = Bounds(attempt_seconds=RELEASE_SECONDS, total_seconds=RELEASE_SECONDS * 4)
-    return cast(Released, await _call("release", arg, Released, bounds, summary, attempts=5))
+async def release(arg: ReleaseInput, task_queue: str | None, summary: str) -> Released:
+    options = Options(
+        attempt_seconds=RELEASE_SECONDS, total_seconds=RELEASE_SECONDS * 4, task_queue=task_queue
+    )
+    return cast(Released, await _call("release", arg, Released, options, summary, attempts=5))
 
 
-def admit(name: str, arg: Record) -> None:
+def check_size(name: str, arg: Record) -> None:
     """Size a payload before it is scheduled. The server has limits that a run can't recover from: a
     payload over 2 MB fails its workflow task again and again, and a task whose payloads pass 4 MB
     together gets the workflow terminated. As at most `SIDE_BY_SIDE` calls are scheduled in one task,
@@ -103,16 +117,19 @@ def admit(name: str, arg: Record) -> None:
 
 
 async def _call(
-    name: str, arg: Record, result: object, bounds: Bounds, summary: str, *, attempts: int
+    name: str, arg: Record, result: object, options: Options, summary: str, *, attempts: int
 ) -> object:
-    admit(name, arg)
+    check_size(name, arg)
     return await workflow.execute_activity(
         name,
         arg,
+        task_queue=options.task_queue,
         # A union is as good a hint to the pydantic converter as a class; the SDK's signature says type.
         result_type=cast("type[Any]", result),
-        start_to_close_timeout=timedelta(seconds=min(bounds.attempt_seconds, bounds.total_seconds)),
-        schedule_to_close_timeout=timedelta(seconds=bounds.total_seconds),
+        start_to_close_timeout=timedelta(
+            seconds=min(options.attempt_seconds, options.total_seconds)
+        ),
+        schedule_to_close_timeout=timedelta(seconds=options.total_seconds),
         heartbeat_timeout=timedelta(seconds=HEARTBEAT_SECONDS),
         # The ceiling of the interval is none on waiting: a provider's Retry-After overrides it.
         retry_policy=RetryPolicy(

@@ -62,9 +62,11 @@ async def _verify(state: RunState, claim: FinishArgs) -> VerificationReport:
     arg = VerifyInput(
         run=state.scope, base=state.prepared.base, head=state.head, answer=claim.answer
     )
-    bounds = calls.Bounds(attempt_seconds=seconds + 120, total_seconds=state.clock())
+    options = calls.Options(
+        attempt_seconds=seconds + 120, total_seconds=state.clock(), task_queue=state.tools_queue
+    )
     try:
-        report = await calls.verify(arg, bounds, f"verify: {_criterion(state)}")
+        report = await calls.verify(arg, options, f"verify: {_criterion(state)}")
     except ActivityError as error:
         reraise_cancel(error)
         state.clock()
@@ -160,7 +162,7 @@ async def _land_once(state: RunState, grants: tuple[Grant, ...]) -> LandReport |
         grants=grants,
     )
     try:
-        return await calls.land(arg, f"land ({state.contract.landing.mode})")
+        return await calls.land(arg, state.tools_queue, f"land ({state.contract.landing.mode})")
     except ActivityError as error:
         reraise_cancel(error)
         raise RunEnded(
@@ -177,7 +179,7 @@ async def conclude(state: RunState, ended: RunEnded) -> RunResult:
     )
     ref, reason = None, ended.reason
     try:
-        ref = (await calls.release(arg, f"release ({ended.outcome})")).ref
+        ref = (await calls.release(arg, state.tools_queue, f"release ({ended.outcome})")).ref
     except ActivityError as error:
         # The result stands; what was not released is collected later as garbage.
         reason += f" (the run's copy could not be released: {failure_text(error)})"

@@ -70,9 +70,13 @@ async def _list(state: RunState) -> McpListing:
         grants=state.mcp.grants,
         remembered=tuple(state.remembered),
     )
-    bounds = calls.Bounds(attempt_seconds=attempt, total_seconds=min(state.clock(), attempt * 3))
+    options = calls.Options(
+        attempt_seconds=attempt,
+        total_seconds=min(state.clock(), attempt * 3),
+        task_queue=state.tools_queue,
+    )
     names = ", ".join(s.id for s in servers)
-    return await calls.list_mcp_tools(arg, bounds, f"tools of {names}")
+    return await calls.list_mcp_tools(arg, options, f"tools of {names}")
 
 
 async def _approve(state: RunState, needed: NeedsApproval) -> None:

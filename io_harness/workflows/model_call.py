@@ -87,7 +87,7 @@ async def _attempt(
     ceiling = state.ledger.model_call(
         input_tokens=input_bound(counted, uncounted),
         model=model,
-        price=state.prepared.prices[state.model],
+        price=state.admitted.prices[state.model],
     )
     arg = CompleteInput(
         run=state.scope,
@@ -97,9 +97,9 @@ async def _attempt(
         model=state.model,
         max_output_tokens=ceiling,
     )
-    bounds = calls.Bounds(attempt_seconds=model.options.seconds + 30, total_seconds=seconds_left)
+    options = calls.Options(attempt_seconds=model.options.seconds + 30, total_seconds=seconds_left)
     what = "fold the transcript" if purpose == "fold" else f"step {state.step + 1}"
-    return await calls.complete(arg, bounds, f"{what}: {model.provider}/{model.name}")
+    return await calls.complete(arg, options, f"{what}: {model.provider}/{model.name}")
 
 
 def _label(state: RunState) -> str:

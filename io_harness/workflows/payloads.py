@@ -48,7 +48,24 @@ Effect = Literal["read", "write", "unrepeatable"]
 are never repeated silently."""
 
 
-# --- prepare --------------------------------------------------------------------------------------
+# --- admit and prepare ----------------------------------------------------------------------------
+
+
+class AdmitInput(Record):
+    run: RunScope
+
+
+class Admitted(Record):
+    """What a worker that makes model calls found before the run costs anything."""
+
+    prices: tuple[Price | None, ...]
+    """Price of each model of the chain; None where it is not known."""
+    search_attributes: tuple[str, ...]
+    """Those of ours that are registered in the namespace."""
+    effects: dict[str, Effect] = {}
+    """Effect class of each tool that is offered, by name."""
+    prompt_tokens: int
+    """Upper bound of the tokens of system prompt and tool descriptions together."""
 
 
 class PrepareInput(Record):
@@ -56,19 +73,13 @@ class PrepareInput(Record):
 
 
 class Prepared(Record):
+    """What a worker that runs commands found and made."""
+
     base: str
     """Commit of the first snapshot."""
     repo: str
     """Short name of the source, for lists of runs."""
-    prices: tuple[Price | None, ...]
-    """Price of each model of the chain; None where it is not known."""
     isolation: IsolationReport
-    search_attributes: tuple[str, ...]
-    """Those of ours that are registered in the namespace."""
-    effects: dict[str, Effect] = {}
-    """Effect class of each tool that is offered, by name."""
-    prompt_tokens: int
-    """Conservative estimate of the system prompt and the tool descriptions together."""
 
 
 # --- complete -------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def publish(state: RunState) -> None:
     if state.published == current:
         return
     state.published = current
-    allowed = state.prepared.search_attributes
+    allowed = state.admitted.search_attributes
     updates = [u for u in _updates(state) if u.key.name in allowed]
     if updates:
         workflow.upsert_search_attributes(updates)

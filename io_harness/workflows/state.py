@@ -12,7 +12,7 @@ from .mcp import McpState
 from .messages import ModelRef
 from .model import Record
 from .own_tools import Plan
-from .payloads import Effect, Prepared, RunScope
+from .payloads import Admitted, Effect, Prepared, RunScope
 from .progress import Progress
 from .result import LandReport, VerificationReport
 from .rules import Rule
@@ -23,6 +23,7 @@ class Carried(Record):
     """A run's state as the input of its continuation."""
 
     scope: RunScope
+    admitted: Admitted
     prepared: Prepared
     head: str
     transcript: str
@@ -52,6 +53,7 @@ class RunState:
 
     contract: TaskContract
     scope: RunScope
+    admitted: Admitted
     prepared: Prepared
     head: str
     transcript: Transcript
@@ -91,6 +93,7 @@ class RunState:
         return RunState(
             contract=contract,
             scope=carried.scope,
+            admitted=carried.admitted,
             prepared=carried.prepared,
             head=carried.head,
             transcript=Transcript.unpack(carried.transcript),
@@ -117,6 +120,7 @@ class RunState:
     def carried(self) -> Carried:
         return Carried(
             scope=self.scope,
+            admitted=self.admitted,
             prepared=self.prepared,
             head=self.head,
             transcript=self.transcript.pack(),
@@ -141,7 +145,7 @@ class RunState:
 
     def effect_of(self, tool: str) -> Effect:
         """How a lost call of this tool is dealt with."""
-        return self.prepared.effects.get(tool) or self.mcp.effect_of(tool) or "write"
+        return self.admitted.effects.get(tool) or self.mcp.effect_of(tool) or "write"
 
     def tool_seconds(self, tool: str) -> float:
         """How long one attempt at a call of this tool may take."""
@@ -154,7 +158,12 @@ class RunState:
     @property
     def prompt_tokens(self) -> int:
         """Upper bound of the tokens of the system prompt and all tool descriptions together."""
-        return self.prepared.prompt_tokens + (self.mcp.tools.prompt_tokens if self.mcp.tools else 0)
+        return self.admitted.prompt_tokens + (self.mcp.tools.prompt_tokens if self.mcp.tools else 0)
+
+    @property
+    def tools_queue(self) -> str | None:
+        """Task queue of what touches the workspace; None: the run's own."""
+        return self.contract.sandbox.task_queue
 
     @property
     def step(self) -> int:

@@ -196,11 +196,13 @@ class Turn:
         limit = self.state.tool_seconds(call.name)
         summary = f"{'preview: ' if preview_only else ''}{describe_call(call)}"
         while True:
-            bounds = calls.Bounds(
-                attempt_seconds=limit, total_seconds=min(self.state.clock(), limit * 4)
+            options = calls.Options(
+                attempt_seconds=limit,
+                total_seconds=min(self.state.clock(), limit * 4),
+                task_queue=self.state.tools_queue,
             )
             try:
-                return await calls.use_tool(arg, bounds, summary, effect=effect)
+                return await calls.use_tool(arg, options, summary, effect=effect)
             except ActivityError as error:
                 reraise_cancel(error)
                 self.state.clock()

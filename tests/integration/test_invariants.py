@@ -99,7 +99,7 @@ async def test_nothing_is_unbounded(start: Start) -> None:
         assert 0 < scheduled.start_to_close_timeout.ToSeconds() <= 3 * 3600
         assert 0 < scheduled.heartbeat_timeout.ToSeconds() <= 10
         assert 0 < scheduled.retry_policy.maximum_attempts <= 6
-    assert set(seen) == {"prepare", "complete", "use_tool", "verify", "land", "release"}
+    assert set(seen) == {"admit", "prepare", "complete", "use_tool", "verify", "land", "release"}
 
 
 async def test_a_credential_is_nowhere_but_in_the_request_to_its_provider(

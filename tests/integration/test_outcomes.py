@@ -9,7 +9,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from io_harness.plugin import TASK_QUEUE
+from io_harness.plugin import TASK_QUEUE, harness_worker
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.result import LandConflict, Landed, Outcome
 from tests.scripted import Call, call, turn
@@ -222,3 +222,23 @@ async def test_neighbouring_reads_run_side_by_side_and_are_answered_in_order(
     scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     longest = max(len(list(group)) for kind, group in groupby(kinds) if kind == scheduled)
     assert longest == len(paths)
+
+
+async def test_what_touches_the_workspace_runs_on_the_tools_queue(
+    start: Start, client: Client
+) -> None:
+    queue = "sandbox-hosts"
+    async with harness_worker(client, task_queue=queue):
+        run = await start(turn(fix(), finish()), sandbox={"task_queue": queue})
+        result = await run.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    queues: dict[str, set[str]] = {}
+    async for event in run.fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            scheduled = event.activity_task_scheduled_event_attributes
+            names = queues.setdefault(scheduled.task_queue.name, set())
+            names.add(scheduled.activity_type.name)
+    assert queues == {
+        TASK_QUEUE: {"admit", "complete"},
+        queue: {"prepare", "use_tool", "verify", "land", "release"},
+    }

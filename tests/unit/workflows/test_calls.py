@@ -2,7 +2,7 @@
 
 import pytest
 
-from io_harness.workflows.calls import PAYLOAD_BYTES, SIDE_BY_SIDE, admit
+from io_harness.workflows.calls import PAYLOAD_BYTES, SIDE_BY_SIDE, check_size
 from io_harness.workflows.ended import RunEnded
 from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.payloads import (
@@ -18,11 +18,11 @@ SCOPE = RunScope(key="k" * 70, contract_digest="d" * 64)
 
 
 def test_a_payload_over_the_ceiling_ends_the_run_before_it_is_scheduled() -> None:
-    admit(
+    check_size(
         "verify", VerifyInput(run=SCOPE, base="b", head="h", answer="x" * (PAYLOAD_BYTES - 1_000))
     )
     with pytest.raises(RunEnded, match="the input of verify has") as caught:
-        admit("verify", VerifyInput(run=SCOPE, base="b", head="h", answer="x" * PAYLOAD_BYTES))
+        check_size("verify", VerifyInput(run=SCOPE, base="b", head="h", answer="x" * PAYLOAD_BYTES))
     assert caught.value.code == "PayloadTooLarge"
 
 

@@ -1,0 +1,63 @@
+"""The activity that finds out what can be wrong with a run before it costs anything."""
+
+from temporalio import activity
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from io_harness.workflows.attributes import NAMES
+from io_harness.workflows.payloads import AdmitInput, Admitted
+
+from .heartbeat import heartbeating
+from .prompt import prompt_tokens
+from .providers.check import check_models
+from .run_reader import RunReader
+from .settings import Settings
+from .tools.registry import ToolRegistry
+
+_WIRE = {
+    "Keyword": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "Int": IndexedValueType.INDEXED_VALUE_TYPE_INT,
+    "Double": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+}
+
+
+class AdmissionActivities:
+    """Runs where model calls run, for only that host has their credentials."""
+
+    def __init__(self, settings: Settings, reader: RunReader, registry: ToolRegistry) -> None:
+        self._settings = settings
+        self._reader = reader
+        self._registry = registry
+
+    @activity.defn(name="admit")
+    async def admit(self, given: AdmitInput) -> Admitted:
+        """Check models and their credentials, and tell what the loop must know of this worker.
+
+        Raises:
+            ApplicationError: as `check_models`.
+        """
+        async with heartbeating():
+            contract = await self._reader.contract(given.run)
+            tools = self._registry.specs(contract)
+            return Admitted(
+                prices=check_models(contract, self._settings),
+                search_attributes=await registered_attributes(activity.client()),
+                effects=self._registry.effects,
+                prompt_tokens=prompt_tokens(contract, tools),
+            )
+
+
+async def registered_attributes(client: Client) -> tuple[str, ...]:
+    """Which of our search attributes the namespace has, with the right type. A server that doesn't
+    tell counts as having none: setting one that isn't there would wedge the workflow."""
+    try:
+        listed = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=client.namespace)
+        )
+    except RPCError:
+        return ()
+    return tuple(
+        name for name, kind in NAMES.items() if listed.custom_attributes.get(name) == _WIRE[kind]
+    )
