@@ -23,6 +23,6 @@ class RunCommand(Tool[RunCommandArgs]):
 
     async def run(self, args: RunCommandArgs, ctx: ToolContext) -> Observation:
         longest = ctx.contract.sandbox.limits.wall_seconds
-        plan = command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
+        plan = await command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
         ctx.require(exec_wanted(args.command, plan))
         return await execute(plan, ctx)

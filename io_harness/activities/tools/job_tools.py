@@ -34,7 +34,7 @@ class StartJob(Tool[StartJobArgs]):
 
     async def run(self, args: StartJobArgs, ctx: ToolContext) -> Observation:
         longest = ctx.contract.budget.working_seconds
-        plan = command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
+        plan = await command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
         ctx.require(exec_wanted(args.command, plan))
         job = await ctx.jobs.start(ctx.run_key, ctx.call.id, plan, ctx.run_is_over)
         await job.wait(0, _FIRST_LOOK_SECONDS)

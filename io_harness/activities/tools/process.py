@@ -1,6 +1,7 @@
 """A command of the agent's: its plan for the sandbox, and what the model sees of it."""
 
 import shutil
+import stat
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
 
+from .blocking import in_thread
 from .context import ToolContext, Want
 from .errors import CommandNotStarted
 from .terminal import Terminal
@@ -39,27 +41,50 @@ QUIET = {
 """So that nothing waits for a person: no pager, no editor, no prompt, no colours."""
 
 
-def command_plan(
+async def command_plan(
     ctx: ToolContext, command: str, timeout_seconds: float | None = None
 ) -> sandbox.Plan:
-    """The plan of a shell command line in the working copy.
+    """The plan of a shell command line in the working copy. What the policy withholds from file tools
+    is hidden from it too, where the sandbox can.
 
     Args:
         timeout_seconds: wall time instead of the contract's; CPU time grows with it.
     """
     limits = _limits(ctx.contract, timeout_seconds)
+    hidden, protected = await in_thread(lambda: _closed(ctx))
     return sandbox.Plan(
         argv=(shell(), "-c", command),
         cwd=ctx.root,
         workspace=ctx.root,
         mode="workspace_write",
         read_only_roots=interpreter_roots(),
-        hidden=ctx.gate.withheld(ctx.root),
-        protected=sandbox.protected_in(ctx.root),
+        hidden=hidden,
+        protected=protected,
         env=command_env(ctx.contract),
         limits=limits,
         require=frozenset(ctx.contract.sandbox.require),
     )
+
+
+def _closed(ctx: ToolContext) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """What is hidden from commands, and what is visible but stays as it is. What is hidden can't be
+    written either. An empty protected file may be the cover of another command's sandbox, which goes
+    at any moment; it holds nothing to hide."""
+    protected = sandbox.protected_in(ctx.root)
+    hidden = tuple(
+        path
+        for path in ctx.gate.withheld(ctx.root)
+        if path not in protected or not _is_empty_file(path)
+    )
+    return hidden, tuple(path for path in protected if path not in hidden)
+
+
+def _is_empty_file(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 def exec_wanted(command: str, plan: sandbox.Plan) -> Want:

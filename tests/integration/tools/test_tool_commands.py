@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from io_harness import sandbox
 from io_harness.activities.gate import Refused
 from io_harness.activities.tools.context import AsksNeeded
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
@@ -172,3 +173,17 @@ async def test_the_environment_is_the_allow_list(
         "TERM=dumb",
     ):
         assert f"\n{line}\n" in done.text
+
+
+async def test_what_file_tools_may_not_read_commands_can_not_either(root: Path, call: Call) -> None:
+    isolation = await sandbox.probe()
+    if isolation.levels["fs_read"] != "enforced":
+        pytest.skip("this host's sandbox can't hide files")
+    (root / "sub").mkdir()
+    for name in (".env", "sub/id_rsa", "sub/notes.txt"):
+        (root / name).write_text("secret\n")
+    command = "cat .env sub/id_rsa; python -c 'print(open(\".env\").read())'; cat sub/notes.txt"
+    done = await call("run_command", command=command)
+    assert done.text.count("secret") == 1  # the control: notes.txt
+    await call("run_command", command='python -c \'open(".env", "w")\'; mv sub elsewhere')
+    assert (root / ".env").read_text() == "secret\n"

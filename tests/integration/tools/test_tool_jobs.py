@@ -85,7 +85,7 @@ async def test_a_job_ends_with_its_run(
     async def is_over() -> bool:
         return over
 
-    plan = command_plan(make_context(root, data_dir, "start_job", {}), BEAT)
+    plan = await command_plan(make_context(root, data_dir, "start_job", {}), BEAT)
     await jobs.start("run-1", "c1", plan, is_over)
     while not (root / "beat").exists():
         await asyncio.sleep(0.05)
@@ -102,7 +102,7 @@ async def test_a_repeated_call_replaces_its_job(root: Path, data_dir: Path, jobs
     from io_harness.activities.tools.process import command_plan
     from tests.unit.tools.conftest import never
 
-    plan = command_plan(make_context(root, data_dir, "start_job", {}), "sleep 100")
+    plan = await command_plan(make_context(root, data_dir, "start_job", {}), "sleep 100")
     first = await jobs.start("run-1", "c1", plan, never)
     second = await jobs.start("run-1", "c1", plan, never)
     assert not first.running
