@@ -283,16 +283,24 @@ class Connection:
         """
         session = await self._session()
 
-        async def run() -> types.CallToolResult:
+        async def once() -> types.CallToolResult | types.InputRequiredResult:
+            return await session.call_tool(
+                tool, arguments, progress_callback=progress, allow_input_required=True
+            )
+
+        async def run() -> types.CallToolResult | types.InputRequiredResult:
             try:
-                return await session.call_tool(tool, arguments, progress_callback=progress)
+                return await once()
             except MCPError as error:
                 if error.code != types.HEADER_MISMATCH:
                     raise
                 await self._pages(session)  # the client mirrors arguments as the list says
-                return await session.call_tool(tool, arguments, progress_callback=progress)
+                return await once()
 
-        return await self.ask(run(), self.server.call_seconds, "its answer")
+        result = await self.ask(run(), self.server.call_seconds, "its answer")
+        if isinstance(result, types.InputRequiredResult):
+            raise ServerRefused(_asked(result))
+        return result
 
     async def session(self) -> ClientSession:
         """For requests that have no method here; wrap them in `ask`."""
@@ -343,6 +351,19 @@ class Connection:
         if tail := self.link.tail():
             parts.append(f"its standard error ends:\n{tail}")
         return "; ".join(parts)
+
+
+def _asked(result: types.InputRequiredResult) -> str:
+    """What the server wants to know before it goes on."""
+    questions = [
+        request.params.message if isinstance(request, types.ElicitRequest) else request.method
+        for request in (result.input_requests or {}).values()
+    ]
+    said = "; ".join(one_line(question, 500) for question in questions) or "more input"
+    return (
+        f"it did nothing yet and asks a question first, which this run does not answer: {said}. "
+        "If the tool takes the answer as an argument, call it with that"
+    )
 
 
 def _first(error: Exception) -> Exception:

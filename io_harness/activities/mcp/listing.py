@@ -17,6 +17,7 @@ from io_harness.workflows.mcp import ListMcpToolsInput, McpListing, McpTools, Mc
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval
 
 from .errors import McpFailure, MissingCredential
+from .helpers import helper_tools
 from .opening import Place, require_start
 from .pool import Pool
 
@@ -97,7 +98,9 @@ class McpActivities:
         sources, tools = fitting(
             offer(server, found) for server, found in zip(servers, listed, strict=True)
         )
-        found = McpTools(servers=sources, tools=tools)
+        found = McpTools(
+            servers=sources, tools=(*tools, *helper_tools(zip(servers, listed, strict=True)))
+        )
         return McpUnchanged() if found.digest == given.run.mcp_digest else found
 
     async def _one(self, server: "Server", place: Place) -> "Listed":

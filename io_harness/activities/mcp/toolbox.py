@@ -13,6 +13,7 @@ from io_harness.workflows.payloads import RunScope
 from io_harness.workflows.rules import Rule
 
 from .calls import McpServerTool
+from .helpers import McpHelperTool
 from .pool import Pool
 
 
@@ -48,6 +49,8 @@ class McpToolbox:
         if spec is None:
             raise UnknownTool(f"there is no tool {name!r} now; the list of tools may have changed")
         policy = (await self._policies.policy(contract, scope.key)).remember(*remembered)
+        if not spec.server:
+            return McpHelperTool(spec, contract.mcp_servers, policy, self.pool)
         server = next(s for s in contract.mcp_servers if s.id == spec.server)
         return McpServerTool(spec, server, policy, self.pool)
 

@@ -1,8 +1,11 @@
 """Servers at a URL: both revisions, under the egress decision."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from io_harness.activities.mcp.errors import NotStarted
 from io_harness.workflows.result import Outcome
@@ -62,9 +65,6 @@ async def test_a_session_server_that_forgets_is_initialised_once_more(
 async def test_a_session_that_is_forgotten_again_and_again_is_an_error(rig: Rig) -> None:
     old = OldServer()
 
-    class Forgetful(OldServer):
-        pass
-
     async with serving(at_mcp(old)) as port:
         rig.policy = allowing_net(f"127.0.0.1:{port}")
         server = http_server(f"http://127.0.0.1:{port}/mcp")
@@ -98,16 +98,13 @@ async def test_a_redirect_elsewhere_is_not_followed(rig: Rig) -> None:
 
 
 async def test_an_answer_of_100_megabytes_is_refused(rig: Rig) -> None:
-    from starlette.requests import Request
-    from starlette.responses import Response, StreamingResponse
-
     old = OldServer()
 
     async def huge(request: Request) -> Response:
         if b'"tools/call"' not in await request.body():
             return await old(request)
 
-        async def body():  # type: ignore[no-untyped-def]
+        async def body() -> AsyncIterator[bytes]:
             for _ in range(100):
                 yield b"x" * 1024 * 1024
 
