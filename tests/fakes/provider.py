@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,11 +43,13 @@ class FakeProvider:
         *script: Answer,
         models: Sequence[Mapping[str, object]] = (),
         respond: Callable[[Received], Answer] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`respond` gives the answers once the script has ended."""
         self._script = list(script)
         self._respond = respond
         self._models = models
+        self._tls = tls
         self.requests: list[Received] = []
         self.abandoned = 0
         """Streams whose client went away before their end."""
@@ -56,10 +59,11 @@ class FakeProvider:
     @property
     def url(self) -> str:
         assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
         return self
 
     async def __aexit__(

@@ -60,12 +60,14 @@ async def complete(
     **call: Any,
 ) -> Completion:
     chosen = model_at("openai", fake, **(model or {}))
-    contract = TaskContract(
-        goal="g",
-        workspace={"kind": "directory", "path": "/src"},
-        verification={"kind": "none"},
-        model=chosen,
-        fallbacks=(chosen,) * (chain - 1),
+    contract = TaskContract.model_validate(
+        {
+            "goal": "g",
+            "workspace": {"kind": "directory", "path": "/src"},
+            "verification": {"kind": "none"},
+            "model": chosen,
+            "fallbacks": (chosen,) * (chain - 1),
+        }
     )
     transcript = messages or (GOAL,)
     settings = Settings(data_dir=Path("/nowhere"), record=record)

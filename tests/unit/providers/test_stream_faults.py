@@ -1,6 +1,10 @@
 """A stream that doesn't end well is a failure of the right kind, and never a reply."""
 
+import shutil
+import ssl
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +140,31 @@ async def test_what_a_cut_stream_used_is_known(wire: Wire) -> None:
             await provider_at("anthropic", fake, wire).complete(ask(), progress)
     assert (progress.usage.input, progress.usage.output) == (100, 1)
     assert progress.received_bytes > 0
+
+
+@pytest.fixture
+def untrusted(tmp_path: Path) -> ssl.SSLContext:
+    """A certificate that nobody signed."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+         "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+         certificate],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+async def test_a_certificate_that_does_not_verify(wire: Wire, untrusted: ssl.SSLContext) -> None:
+    async with FakeProvider(Say("ok"), tls=untrusted) as fake:
+        with pytest.raises(ProviderError) as caught:
+            await provider_at("openai", fake, wire).complete(ask(), CallProgress())
+        assert fake.requests == []
+    assert caught.value.failure is Failure.UNTRUSTED_SERVER
+    assert not caught.value.retryable
