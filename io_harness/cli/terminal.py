@@ -23,7 +23,7 @@ def can_ask(out: Console) -> bool:
 
 async def ask_line(out: Console, prompt: str) -> str | None:
     """Ask for one line; None at the end of input. Cancellable, unlike a read in a thread."""
-    out.print(prompt, end="", markup=False)
+    out.out(prompt, end="", highlight=False)
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     descriptor = sys.stdin.fileno()

@@ -1,0 +1,95 @@
+"""What a person at a terminal is asked, and what their answers do."""
+
+import os
+import pty
+import re
+import select
+import sys
+from collections.abc import Sequence
+
+from .conftest import TIMEOUT, Recorded, Shell
+
+ASKS = """\
+expect:
+- {role: user, contains: [greet]}
+reply:
+  parts:
+  - {kind: tool_call, id: c1, name: write_file, arguments: {path: new.txt, content: "hello\\n"}}
+  finish: tool_use
+---
+expect:
+- {role: tool, call_id: c1, is_error: ERROR, contains: [CONTAINS]}
+reply:
+  parts:
+  - {kind: tool_call, id: c2, name: finish, arguments: {summary: done}}
+  finish: tool_use
+"""
+
+
+def conversation(expected: str, *, is_error: bool = False) -> str:
+    return ASKS.replace("ERROR", str(is_error).lower()).replace("CONTAINS", expected)
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def typed(shell: Shell, answers: Sequence[tuple[str, str]], *arguments: str) -> tuple[int, str]:
+    """Run the command on a terminal; type each answer when its question is shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(shell.cwd)
+        command = [sys.executable, "-P", "-m", "io_harness", *arguments]
+        os.execve(sys.executable, command, {**shell.environment, "TERM": "xterm-256color"})
+    shown, unseen, waiting = "", "", list(answers)
+    while select.select([terminal], [], [], TIMEOUT)[0]:
+        try:
+            data = os.read(terminal, 65_536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        shown += data
+        unseen = _COLOURS.sub("", unseen + data)
+        if waiting and waiting[0][0] in unseen:
+            os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
+            unseen = ""
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert not waiting, shown
+    return os.waitstatus_to_exitcode(status), shown
+
+
+def test_yes_lets_it_happen(shared: Shell, recorded: Recorded) -> None:
+    code, shown = typed(
+        shared,
+        [("[y] approve", "what?"), ("[y] approve", "y")],
+        "run", "--goal", "greet", "--verify", "grep -q hello new.txt",
+        "--model", recorded(conversation("new.txt")),
+    )  # fmt: skip
+    assert code == 0, shown
+    assert "\x1b[32m+hello" in shown  # the diff, in colours
+    assert "asked by rule" in shown
+    assert (shared.cwd / "new.txt").read_text() == "hello\n"
+
+
+def test_no_is_told_to_the_agent_with_the_person_s_words(shared: Shell, recorded: Recorded) -> None:
+    code, shown = typed(
+        shared,
+        [("[y] approve", "n"), ("why", "use the other file")],
+        "run", "--goal", "greet", "--verify", "test ! -e new.txt",
+        "--model", recorded(conversation("use the other file", is_error=True)),
+    )  # fmt: skip
+    assert code == 0, shown
+    assert not (shared.cwd / "new.txt").exists()
+
+
+def test_leaving_it_waits(shared: Shell, recorded: Recorded) -> None:
+    code, shown = typed(
+        shared,
+        [("[y] approve", "q")],
+        "run", "--goal", "greet", "--id", "left-waiting", "--verify", "true",
+        "--model", recorded(conversation("new.txt")),
+    )  # fmt: skip
+    assert code == 5, shown
+    assert "io-harness approve left-waiting" in _COLOURS.sub("", shown)
+    assert shared.run("cancel", "left-waiting").code == 0
