@@ -78,7 +78,7 @@ class Gate:
     def __init__(
         self, policy: Policy, grants: Iterable[Grant] = (), *, approval: Approval | None = None
     ) -> None:
-        self._policy = policy.at_home(str(Path.home()))
+        self._policy = policy.at_home(os.path.expanduser("~"))
         self._granted = frozenset((grant.of, grant.digest) for grant in grants)
         self._can_ask = (approval or Approval()).can_ask
 

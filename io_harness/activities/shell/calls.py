@@ -8,7 +8,7 @@ from itertools import pairwise
 from .opaque import is_stream
 from .steering import steers
 from .words import Arg
-from .wrappers import wrapped
+from .wrappers import wrapped, wraps_after_options
 
 _SHELL_FLAGS = re.compile(r"[-+][aefhkmnpuvxBCEHPTl]+\Z|--(?:login|noprofile|norc|posix)\Z")
 
@@ -61,7 +61,7 @@ def read_wrapper(name: str, args: list[Arg]) -> WrappedCall | None:
     """Take apart a call of a program that runs another; None for any other program."""
     found = wrapped([name, *(arg.text for arg in args[1:3])], args)
     if found is None:
-        return None
+        return WrappedCall([], opaque=True) if wraps_after_options(name, args[1:]) else None
     spec, named = found
     at = spec.options.operands(args, named)
     if at is None:
@@ -70,7 +70,7 @@ def read_wrapper(name: str, args: list[Arg]) -> WrappedCall | None:
     own = args[named:at]
     opaque = False
     while spec.assignments and at < len(args) and re.match(r"\w+=", args[at].text):
-        opaque = opaque or steers(args[at].text.partition("=")[0])
+        opaque = opaque or steers(*args[at].text.split("=", 1))
         at += 1
     inner = args[min(at + spec.before, len(args)) :]
     if inner and name == "xargs":

@@ -83,7 +83,7 @@ class _Analysis:
 
     def command(self, assignments: list[Assignment], args: list[Arg], folders: Folders) -> After:
         for assignment in assignments:
-            if steers(assignment.name) or holds_code(assignment.value):
+            if steers(assignment.name, assignment.value.text) or holds_code(assignment.value):
                 self._dynamic([Arg(f"{assignment.name}={assignment.value.text}"), *args])
         if any(holds_subscript_code(arg) for arg in args):
             self._dynamic(args)

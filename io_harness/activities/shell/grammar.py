@@ -20,8 +20,14 @@ def ambiguous(char: str) -> bool:
 
 
 def parse(source: str) -> Node:
-    """The syntax tree's root."""
-    return Parser(_language()).parse(source.encode()).root_node
+    """The syntax tree's root, with the positions of the source's bytes in UTF-8.
+
+    The scanner of tree-sitter-bash (0.25) looks characters up in tables of the C library that end at
+    255, and crashes the process on some beyond. It sees a dot for each byte that isn't ASCII: no blank,
+    no part of a name, like those characters in bash.
+    """
+    ascii_only = bytes(byte if byte < 0x80 else 0x2E for byte in source.encode())
+    return Parser(_language()).parse(ascii_only).root_node
 
 
 def depth(tree: Node) -> int:

@@ -72,7 +72,8 @@ _ALWAYS = re.compile(
     r"|elvish|screen|tmux|socat|run-parts|start-stop-daemon|systemd-run|entr|nodemon|watchexec|ssh|mosh"
     r"|rsh|nsenter|unshare|lxc-attach|machinectl|firejail|proxychains4?|torify|logrotate|gtester|reptyr"
     r"|setarch|linux32|linux64|update-alternatives|rlwrap|watchman|flock|watch|hyperfine|dotenv|cross-env|concurrently"
-    r"|npm-run-all|runuser|su|script)\Z"
+    r"|npm-run-all|runuser|su|script|capsh|genie|rc|rview|sg|pkexec|gksudo|please|run0|xdotool"
+    r"|vagrant|ansible|octave|octave-cli|openvpn|newgrp)\Z"
 )
 """Their arguments are commands in a language of their own, or run where nothing here holds."""
 
@@ -136,7 +137,10 @@ _WORDS: dict[str, re.Pattern[str]] = {
     "ld": re.compile(r"--?plugin"),
     "docker": re.compile(r"--entrypoint"),
     "rpm": re.compile(r"--eval|-E|--pipe"),
-    "nft": re.compile(r"-"),
+    "gem": re.compile(r"-\w*e"),
+    "latex": re.compile(r".*(?:shell-escape|write18)"),
+    "pdflatex": re.compile(r".*(?:shell-escape|write18)"),
+    "xelatex": re.compile(r".*(?:shell-escape|write18)"),
     "openssl": re.compile(r"engine|-engine|-provider"),
 }
 """Beginnings of words that bring a command."""

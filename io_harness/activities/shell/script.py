@@ -305,7 +305,11 @@ class _Walk:
             return [self.argument(child) for child in rest[1:]]
         if not rest:
             return []
-        self.reader.redirect(operator.type, self.argument(rest[0]), folders)
+        both_ways = rest[0].is_error and self.raw(rest[0]) == ">"  # `<>`, which the grammar lacks
+        if both_ways and len(rest) > 1:
+            rest = rest[1:]
+        name = "<>" if both_ways else operator.type
+        self.reader.redirect(name, self.argument(rest[0]), folders)
         return [self.argument(child) for child in rest[1:]]
 
     def _heredoc(self, node: Node, folders: Folders) -> tuple[list[Arg], list[Node]]:

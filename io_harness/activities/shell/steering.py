@@ -6,7 +6,7 @@ from .words import Arg
 
 _VARIABLES = re.compile(
     r"(?:PATH|IFS|ENV|BASH_ENV|BASH_FUNC.*|SHELL|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|HOME|CDPATH"
-    r"|XDG_CONFIG_HOME|LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT\Z|PAGER\Z).*|SSH_ASKPASS"
+    r"|XDG_CONFIG_HOME|LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT\Z).*|SSH_ASKPASS|PAGER"
     r"|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|MANPAGER|MANOPT|PYTHONSTARTUP|PYTHONHOME|PYTHONBREAKPOINT"
     r"|PYTHONINSPECT|PYTHONUSERBASE|PERL5OPT|PERL5LIB|PERL5DB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS"
     r"|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|RUSTC|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_BUILD_RUSTC.*"
@@ -14,13 +14,17 @@ _VARIABLES = re.compile(
     r"|NPM_CONFIG_SCRIPT_SHELL|TAR_OPTIONS|RSYNC_RSH|CVS_RSH|SVN_SSH|LUA_INIT.*|AWKPATH|GCC_EXEC_PREFIX"
     r"|COMPILER_PATH|GAWK_.*|FCEDIT|GLOBIGNORE|EXECIGNORE)\Z"
 )
+_SHOWS = re.compile(r"(?:GIT_|MAN)?PAGER\Z|(?:GIT_|GIT_SEQUENCE_)?EDITOR\Z|VISUAL\Z")
+"""Of these, a program that does nothing is a harmless value."""
 _DECLARE = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _EVALUATE = frozenset({"printf", "test", "[", "[[", "read", "unset", "let", *_DECLARE})
 """Builtins that evaluate subscripts, and with them substitutions, in their arguments."""
 
 
-def steers(variable: str) -> bool:
-    """Whether a variable decides which program runs, or with what code."""
+def steers(variable: str, value: str | None = None) -> bool:
+    """Whether a variable (with this value) decides which program runs, or with what code."""
+    if _SHOWS.match(variable) and value in ("", "cat", "true", ":"):
+        return False
     return bool(_VARIABLES.match(variable))
 
 
@@ -39,7 +43,7 @@ def sets_steering(name: str, args: list[Arg]) -> bool:
     if name in _EVALUATE and any(holds_code(arg) for arg in args):
         return True
     if name in _DECLARE or name in ("read", "unset"):
-        return any(steers(arg.text.split("=")[0]) for arg in args)
+        return any(steers(*arg.text.split("=", 1)) for arg in args)
     return (
         name == "printf"
         and bool(args)

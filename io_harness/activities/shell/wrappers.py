@@ -22,6 +22,8 @@ class Options:
     long_valued: tuple[str, ...] = ()
     numbers: bool = False
     """Takes options like `-10`."""
+    dash: bool = False
+    """Takes `-` for an option."""
 
     def operands(self, args: Sequence[Arg], at: int) -> int | None:
         """Index of the first operand from `at` on; None if an option isn't known."""
@@ -32,6 +34,9 @@ class Options:
             text = arg.text
             if text == "--":
                 return at + 1
+            if text == "-" and self.dash:
+                at += 1
+                continue
             if text == "-" or not text.startswith("-"):
                 return at
             if text.startswith("--"):
@@ -71,7 +76,32 @@ class Wrapper:
     """NAME=value words come before the command."""
 
 
-_NONE = Options()
+_PLAIN = (
+    *(
+        "catchsegv",
+        "prlimit",
+        "choom",
+        "chpst",
+        "cpulimit",
+        "pexec",
+        "multitime",
+        "logsave",
+        "valgrind",
+    ),
+    *(
+        "sshpass",
+        "ssh-agent",
+        "dbus-launch",
+        "torsocks",
+        "chronic",
+        "ts",
+        "numactl",
+        "cgexec",
+        "cgroup",
+    ),
+    *("caffeinate", "arch", "xcrun", "eatmydata", "fakeroot", "dbus-run-session"),
+)
+"""Wrappers of which any option makes the command opaque."""
 
 WRAPPERS: dict[tuple[str, ...], Wrapper] = {
     ("command",): Wrapper(Options("p")),
@@ -96,7 +126,7 @@ WRAPPERS: dict[tuple[str, ...], Wrapper] = {
     ("gtimeout",): Wrapper(Options("fpv", "ks"), before=1),
     ("env",): Wrapper(
         Options(
-            "iv0", "uC", ("ignore-environment", "null", "debug"), ("unset", "chdir"),
+            "iv0", "uC", ("ignore-environment", "null", "debug"), ("unset", "chdir"), dash=True
         ),
         assignments=True,
     ),
@@ -114,16 +144,16 @@ WRAPPERS: dict[tuple[str, ...], Wrapper] = {
     ),
     ("doas",): Wrapper(Options("Ln", "uC"), assignments=True),
     ("chroot",): Wrapper(Options("", "", ("skip-chdir",), ("userspec", "groups")), before=1),
-    ("fakeroot",): Wrapper(),
-    ("eatmydata",): Wrapper(),
     ("busybox",): Wrapper(),
     ("toybox",): Wrapper(),
     ("strace",): Wrapper(Options("fFhqrtTvVxyzCcikwD", "oepPsaObEIXS")),
     ("ltrace",): Wrapper(Options("fhirtTVSCcL", "oepPsaluxnAF")),
-    ("catchsegv",): Wrapper(),
+    **{(name,): Wrapper() for name in _PLAIN},
     ("xvfb-run",): Wrapper(Options("al", "enfpsw", ("auto-servernum",), ("server-args",))),
-    ("dbus-run-session",): Wrapper(),
     ("setpriv",): Wrapper(Options("", "", ("no-new-privs", "clear-groups"), ("reuid", "regid"))),
+    ("logsave",): Wrapper(before=1),
+    ("perf", "stat"): Wrapper(),
+    ("perf", "record"): Wrapper(),
     ("ip", "netns", "exec"): Wrapper(before=1),
     ("uv", "run"): Wrapper(
         Options("qv", "p", ("frozen", "locked", "no-sync", "isolated", "quiet", "offline", "active",
@@ -161,3 +191,11 @@ def wrapped(names: Sequence[str], args: Sequence[Arg]) -> tuple[Wrapper, int] | 
         if len(key) == length and key in WRAPPERS and all(arg.known for arg in args[:length]):
             return WRAPPERS[key], length
     return None
+
+
+def wraps_after_options(name: str, args: Sequence[Arg]) -> bool:
+    """Whether this may be a wrapper of several words with options between them
+    (`npm --prefix x exec`)."""
+    seconds = {key[1] for key in WRAPPERS if len(key) > 1 and key[0] == name}
+    options = bool(args) and args[0].text.startswith("-")
+    return bool(seconds) and options and any(a.text in seconds or not a.known for a in args)

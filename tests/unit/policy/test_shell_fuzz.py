@@ -107,3 +107,13 @@ def _run(folder: Path, script: str) -> set[str]:
 def test_any_text_has_targets(text: str) -> None:
     for _, target in targets_of(text, root="/ws", home="/h"):
         assert target
+
+
+def test_characters_that_crash_the_grammar_are_kept_from_it() -> None:
+    """Found by the test above: a segmentation fault in tree-sitter-bash."""
+    for code in range(0x80, 0x110000, 0x101):
+        if not 0xD800 <= code <= 0xDFFF:
+            targets_of(f"{{{chr(code)} <<{chr(code)} ${chr(code)}", root="/ws", home="/h")
+    assert ("exec", "git 'é'") in targets_of("git é", root="/ws", home="/h")
+    heredoc = targets_of("cat <<é\nü\ngit push\né\n", root="/ws", home="/h")
+    assert ("exec", "cat") in heredoc
