@@ -103,7 +103,7 @@ def mounts(plan: Plan, etc: Path) -> tuple[Mount, ...]:
     found += (Bind(root, root, owned=True) for root in plan.read_only_roots)
     found += (Bind(root, root, writable=True, owned=True) for root in plan.writable_roots)
     found.append(_workspace(plan))
-    found += map(_hidden, plan.hidden)
+    found += _hidden(plan)
     # A stable sort: what comes later in the list wins at the same place.
     return tuple(sorted(_last_of_each_place(found), key=lambda mount: len(mount.at.parts)))
 
@@ -134,10 +134,18 @@ def _workspace(plan: Plan) -> Mount:
             return Bind(at, at, writable=True, owned=True)
 
 
-def _hidden(path: Path) -> Mount:
-    if path.is_dir():
-        return Tmpfs(path, _HIDDEN_SIZE, writable=False, mode=0o755)
-    return Text(path, b"")
+def _hidden(plan: Plan) -> Iterator[Mount]:
+    """Covers of what is there to be hidden: a mount point that was absent would be made on the host.
+    A link is hidden by hiding what it leads to, where that is in sight."""
+    shown = (plan.workspace, *plan.read_only_roots, *plan.writable_roots)
+    for path in plan.hidden:
+        at = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if not at.exists() or (at != path and not any(is_inside(at, root) for root in shown)):
+            continue
+        if at.is_dir():
+            yield Tmpfs(at, _HIDDEN_SIZE, writable=False, mode=0o755)
+        else:
+            yield Text(at, b"")
 
 
 @functools.cache

@@ -276,3 +276,30 @@ async def test_the_hosts_null_device_stays_the_hosts(backend: str, tmp_path: Pat
         after.st_gid,
         after.st_mode,
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux' backends")
+async def test_an_absent_hidden_path_is_not_made_on_the_host(backend: str, tmp_path: Path) -> None:
+    if backend in ("linux-landlock", "portable-floor"):
+        pytest.skip("hides nothing")
+    (tmp_path / "secret").write_text("secret")
+    names = ("secret", "absent")
+    hidden = tuple(tmp_path / name for name in names)
+    done = await shell(backend, tmp_path, "cat secret; echo end", hidden=hidden)
+    assert done.stdout.text() == "end\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux' backends")
+async def test_nothing_of_an_overlay_stays(backend: str, tmp_path: Path) -> None:
+    if backend in ("linux-landlock", "portable-floor"):
+        with pytest.raises(sandbox.SandboxError, match=r"no overlay mode|can't discard"):
+            await shell(backend, tmp_path, "true", mode="overlay")
+        return
+    (tmp_path / "kept").write_text("before")
+    (tmp_path / "folder").mkdir()
+    script = "echo after > kept; cat kept; rmdir folder; mkdir new .git; ls -A"
+    done = await shell(backend, tmp_path, script, mode="overlay")
+    assert done.stdout.text().split() == ["after", ".git", "kept", "new"]
+    assert (tmp_path / "kept").read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "kept"]

@@ -164,6 +164,24 @@ def test_a_root_that_is_missing_is_named(plan: Plan, tmp_path: Path) -> None:
         mounts(broken, Path("/e"))
 
 
+def test_hidden_paths(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    (workspace / "keys").mkdir(parents=True)
+    (workspace / "keys" / "one").touch()
+    (workspace / "link").symlink_to("keys/one")
+    (workspace / "away").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").touch()
+    names = ("link", "away", "absent")
+    asked = Plan(
+        argv=("true",),
+        cwd=workspace,
+        workspace=workspace,
+        hidden=tuple(workspace / name for name in names),
+    )
+    texts = [mount for mount in mounts(asked, Path("/e")) if isinstance(mount, Text)]
+    assert texts == [Text(workspace / "keys" / "one", b"")]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
