@@ -20,7 +20,7 @@ from io_harness.workflows.result import Spend
 
 from . import decide, render
 from .exits import Exit
-from .terminal import can_ask
+from .terminal import can_ask, visible
 
 _IDLE_SECONDS = 0.25
 _LOOK_SECONDS = 2.0
@@ -116,7 +116,7 @@ class Follower:
                 self.trouble = failure
                 self.out.print(
                     f"[yellow]  attempt {pending.attempt} of {pending.activity_type.name}; "
-                    f"the one before: {escape(failure)}[/]"
+                    f"the one before: {escape(visible(failure))}[/]"
                 )
 
     async def _decide(self) -> str | None:
@@ -161,7 +161,7 @@ class Follower:
         more = f" and {len(self.tracer.running) - 1} more" if len(self.tracer.running) > 1 else ""
         seconds = max((now - oldest.since).total_seconds(), 0)
         self.status.update(
-            f"{escape(oldest.summary or oldest.activity)}{more} · {seconds:.0f} s · "
+            f"{escape(visible(oldest.summary or oldest.activity))}{more} · {seconds:.0f} s · "
             f"{self.spend.usage.total:,} tokens, {self.spend.usd:.4f} USD"
         )
 

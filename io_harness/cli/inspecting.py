@@ -16,7 +16,7 @@ from io_harness.workflows.status import RunStatus
 from . import render
 from .exits import Exit
 from .session import session
-from .terminal import console
+from .terminal import console, visible
 
 
 async def show_status(run: str, *, as_json: bool) -> Exit:
@@ -33,10 +33,10 @@ async def show_status(run: str, *, as_json: bool) -> Exit:
             return Exit.OK
         out = console()
         out.print(f"{run}  {found.state}, step {found.step} of {found.budget.steps}")
-        out.print(found.goal)
+        out.print(visible(found.goal), markup=False)
         out.print(render.spend_text(found.spend))
         if found.plan.items:
-            out.print(found.plan.markdown(), markup=False)
+            out.print(visible(found.plan.markdown()), markup=False)
         for pending in found.pending:
             out.print(render.approval(pending))
         if ui := connection.ui(run):

@@ -21,6 +21,8 @@ from io_harness.workflows.result import (
     VerificationReport,
 )
 
+from .terminal import visible
+
 _DETAIL_LINES = 12
 _INDENT = 12
 _DIFF_STYLES = {
@@ -40,7 +42,7 @@ def step(step: trace.Step, *, verbose: bool = False) -> RenderableType | None:
     """How the step looks; None if a person needn't see it."""
     match step:
         case trace.Began():
-            return None if step.part > 1 else Text(step.goal, style="bold")
+            return None if step.part > 1 else Text(visible(step.goal), style="bold")
         case trace.PreparedStep():
             held = step.prepared.isolation.backend
             text = f"{step.prepared.repo} at {step.prepared.base[:8]}, commands held by {held}"
@@ -141,10 +143,10 @@ def approval(pending: PendingApproval) -> RenderableType:
     """A request as a person is asked: what, why, and exactly what would happen."""
     request = pending.request
     head = Text.assemble(
-        ("approval needed  ", "yellow bold"), (f"{request.act} ", "bold"), request.target
+        ("approval needed  ", "yellow bold"), (f"{request.act} ", "bold"), visible(request.target)
     )
     why = Text(
-        f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · {request.tool}",
+        f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · {visible(request.tool)}",
         style="dim",
     )
     return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2), expand=False))
@@ -155,9 +157,9 @@ def preview(request: ApprovalRequest) -> RenderableType:
         case "diff":
             return diff(request.preview)
         case "command":
-            return Text(f"$ {request.preview}", style="bold")
+            return Text(f"$ {visible(request.preview)}", style="bold")
         case "text":
-            return Text(request.preview)
+            return Text(visible(request.preview))
         case _:
             assert_never(request.preview_kind)
 
@@ -165,7 +167,7 @@ def preview(request: ApprovalRequest) -> RenderableType:
 def diff(text: str) -> Text:
     """A unified diff in its usual colours."""
     shown = Text()
-    for line in text.rstrip().split("\n"):
+    for line in visible(text).rstrip().split("\n"):
         style = next((s for start, s in _DIFF_STYLES.items() if line.startswith(start)), "")
         shown.append(line + "\n", style=style)
     shown.rstrip()
@@ -271,7 +273,7 @@ class _Detail:
     """Output under a row, its last lines if there are too many."""
 
     def __init__(self, text: str, limit: int | None = None) -> None:
-        self.lines = text.splitlines()
+        self.lines = visible(text).splitlines()
         if limit is not None and len(self.lines) > limit:
             dropped = len(self.lines) - limit
             self.lines = [f"… {_count(dropped, 'line')} before", *self.lines[-limit:]]
@@ -289,7 +291,8 @@ class _Row:
     """A label, a text that wraps under itself, and a note at its end."""
 
     def __init__(self, label: str, text: str, note: str, style: str) -> None:
-        self.label, self.text, self.note, self.style = label, text, note, style
+        self.label, self.text = label, visible(text)
+        self.note, self.style = visible(note), style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         body = Text(self.text, style=self.style)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.failure.v1 import Failure
@@ -11,6 +12,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from io_harness import trace
 from io_harness.cli import render
 from io_harness.cli.terminal import console
+from io_harness.workflows.approvals import PendingApproval
+from io_harness.workflows.payloads import ApprovalRequest, Reason
 
 
 class Reader:
@@ -135,3 +138,19 @@ async def test_markup_in_what_a_model_or_tool_says_is_text(capsys: Any) -> None:
     assert isinstance(step, trace.EndedStep)
     console().print(render.result(step))
     assert "[bold red]not markup[/bold red] [link=x]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["diff", "command", "text"])
+def test_an_approval_can_hide_nothing(capsys: Any, kind: Any) -> None:
+    hiding = "rm -rf ~\x1b[2K\x1b[1G\rls\u202eevil\x9b2K"
+    why = Reason(effect="ask", rule="default", layer="careful")
+    request = ApprovalRequest(
+        act="exec", target=hiding, tool="run_command", why=why, preview=hiding, preview_kind=kind,
+        digest="0" * 64,
+    )  # fmt: skip
+    console().print(
+        render.approval(PendingApproval(id="1.0-0", step=1, request=request, opened_at=0))
+    )
+    shown = capsys.readouterr().out
+    assert shown.count("rm -rf ~\\x1b[2K\\x1b[1G\\rls\\u202eevil\\x9b2K") == 2
+    assert not set("\x1b\r\u202e\x9b") & set(shown)
