@@ -2,9 +2,9 @@
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError
 
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import Effect
@@ -22,6 +22,20 @@ class Args(BaseModel):
 
 
 A = TypeVar("A", bound=Args)
+
+_MOST_WORD_BYTES = 120_000  # Linux takes 128 KiB
+
+
+def _passable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which no program can receive")
+    if len(text.encode()) > _MOST_WORD_BYTES:
+        raise ValueError(f"has more than {_MOST_WORD_BYTES:,} bytes; write it to a file first")
+    return text
+
+
+Word = Annotated[str, AfterValidator(_passable)]
+"""A text that can be an argument of a program."""
 
 
 class AnyTool(ABC):

@@ -4,13 +4,13 @@ from pydantic import Field
 
 from io_harness.workflows.messages import Observation
 
-from .base import Args, Tool
+from .base import Args, Tool, Word
 from .context import ToolContext
 from .process import command_plan, exec_wanted, execute
 
 
 class RunCommandArgs(Args):
-    command: str
+    command: Word
     """A shell command line; it starts in the workspace."""
     timeout_seconds: int | None = Field(None, ge=1)
 

@@ -5,6 +5,7 @@ import re
 from .errors import InvalidPattern
 
 _STAR = "[^/]*"
+_LONGEST, _DEEPEST = 1000, 20
 _MOST_STARS = 12
 _MOST_FREE_STARS = 4
 """Stars before a choice, and `**`: each may have to be tried at every place."""
@@ -20,6 +21,8 @@ def glob_regex(glob: str) -> re.Pattern[str]:
     glob = glob.removeprefix("./").removeprefix("/") if "/" in glob else glob
     if not glob:
         raise InvalidPattern("the glob is empty")
+    if len(glob) > _LONGEST:
+        raise InvalidPattern(f"the glob has {len(glob)} characters, and {_LONGEST} are the most")
     prefix = "" if "/" in glob else r"(?:.*/)?"
     translation = _Translation(glob)
     regex = translation.whole()
@@ -117,6 +120,8 @@ class _Translation:
         return rf"(?!/)[{'^' if negated else ''}{escaped}]"
 
     def _choice(self, depth: int) -> str:
+        if depth == _DEEPEST:
+            raise InvalidPattern(f"the glob {self._glob[:200]!r} nests too deep")
         branches: list[str] = []
         while True:
             branches.append(self._alternative(depth + 1))

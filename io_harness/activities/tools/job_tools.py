@@ -7,7 +7,7 @@ from pydantic import Field
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
 
-from .base import Args, Tool
+from .base import Args, Tool, Word
 from .context import ToolContext
 from .jobs import Job
 from .process import command_plan, ending, exec_wanted
@@ -19,7 +19,7 @@ _FIRST_LOOK_SECONDS = 0.5
 
 
 class StartJobArgs(Args):
-    command: str
+    command: Word
     timeout_seconds: int | None = Field(None, ge=1)
 
 

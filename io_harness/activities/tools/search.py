@@ -12,7 +12,7 @@ from pydantic import Field
 
 from io_harness.workflows.messages import Observation
 
-from .base import Args, Tool
+from .base import Args, Tool, Word
 from .context import ToolContext
 from .glob import glob_regex
 from .search_run import SearchEnd, SearchRequest, is_ignored, run_search
@@ -24,7 +24,7 @@ _LINE_NUMBER = re.compile(rb'"line_number":(\d+)')
 
 
 class FindArgs(Args):
-    glob: str
+    glob: Word
     """Such as *.py, test_*.{ts,tsx} or src/**/*.c."""
     path: str = "."
     ignored: bool = False
@@ -60,10 +60,10 @@ class Find(Tool[FindArgs]):
 
 
 class GrepArgs(Args):
-    pattern: str
+    pattern: Word
     """Regular expression, matched line by line."""
     path: str = "."
-    glob: str | None = None
+    glob: Word | None = None
     """Only files whose name or path matches, such as *.py."""
     literal: bool = False
     """Take `pattern` as plain text."""
