@@ -52,6 +52,9 @@ async def test_outages_that_pass_are_backed_off_from(begin: Begin, llmock: LLMoc
 async def test_broken_streams_are_asked_for_again(
     begin: Begin, llmock: LLMock, api: str, fault: str
 ) -> None:
+    # Slow enough that the server still writes when the client hangs up: it takes a stream that it
+    # wrote to the end for one that was read to the end.
+    llmock.pace(300)
     getattr(llmock, fault)(after_chunks=2)
     await _finished(begin, llmock, api)
     assert len(llmock.requests) == 2
