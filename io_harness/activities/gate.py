@@ -79,7 +79,9 @@ class Gate:
         self, policy: Policy, grants: Iterable[Grant] = (), *, approval: Approval | None = None
     ) -> None:
         self._policy = policy.at_home(os.path.expanduser("~"))
+        grants = tuple(grants)
         self._granted = frozenset((grant.of, grant.digest) for grant in grants)
+        self._answers = {grant.digest: grant.answer for grant in grants if grant.of == "request"}
         self._can_ask = (approval or Approval()).can_ask
 
     def explain(self, act: Act, target: str | CommandLine, *, links: int = 1) -> Verdict:
@@ -126,6 +128,15 @@ class Gate:
                     elif entry.is_dir(follow_symlinks=False):
                         folders.append(path)
         return tuple(sorted(found))
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is a human to be asked."""
+        return self._can_ask
+
+    def answer_to(self, digest: str) -> str | None:
+        """A human's words to the question of that digest; None where none were given."""
+        return self._answers.get(digest)
 
     def require(
         self,

@@ -88,6 +88,8 @@ class _Server(Strict):
     """For the whole list of tools, all pages together."""
     call_seconds: int = Field(default=300, ge=1, le=86_400)
     """For one call."""
+    questions: Literal["decline", "ask"] = "decline"
+    """What a server's question to the user (elicitation) gets: no, or a human's answer."""
 
 
 class StdioServer(_Server):

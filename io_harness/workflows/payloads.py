@@ -172,6 +172,8 @@ class Grant(Record):
     of: Literal["request", "arguments"] = "request"
     digest: str
     """The request's digest, or `arguments_digest` of the rewritten call."""
+    answer: str = ""
+    """To a question: what the human said."""
 
 
 def arguments_digest(arguments: dict[str, JsonValue]) -> str:

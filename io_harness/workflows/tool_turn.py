@@ -277,7 +277,8 @@ class Turn:
             self.rewritten[position] = call.model_copy(update={"arguments": decision.edit})
             grants.append(Grant(of="arguments", digest=arguments_digest(decision.edit)))
         else:
-            grants.append(Grant(digest=request.digest))
+            answer = decision.reason if request.act == "question" else ""
+            grants.append(Grant(digest=request.digest, answer=answer))
         room = len(self.state.remembered) < _REMEMBERED_RULES
         if decision.remember and request.suggestion is not None and room:
             self.state.remembered.append(request.suggestion)

@@ -24,7 +24,7 @@ from .errors import (
 )
 from .opening import Place, require_start
 from .pool import Pool
-from .schemas import BadSchema, Mismatch, check_value
+from .schemas import BadSchema, Mismatch, check_value, without_idle_nulls
 from .text import one_line, plain
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from .catalogue import Server
     from .connection import Connection
+    from .questions import Questions
 
 _PREVIEW_ARGUMENTS = 8_000
 _PREVIEW_DESCRIPTION = 1_000
@@ -67,6 +68,7 @@ class McpServerTool(AnyTool):
 
     async def call(self, arguments: dict[str, JsonValue], ctx: ToolContext) -> Observation:
         """Check the arguments, ask the gate, and call the tool as it was recorded."""
+        arguments = without_idle_nulls(self._spec.input_schema, arguments)
         try:
             check_value(self._spec.input_schema, arguments)
         except (Mismatch, BadSchema) as error:
@@ -105,20 +107,34 @@ class McpServerTool(AnyTool):
     async def _call(
         self, arguments: dict[str, JsonValue], place: Place, ctx: ToolContext
     ) -> Observation:
+        from .questions import Questions
         from .render import render_result
 
         connection = await self._pool.connection(self._server, place)
+        questions = Questions(
+            server=self._server.id,
+            tool=self._spec.tool,
+            arguments=arguments,
+            answer_to=ctx.gate.answer_to,
+            ask=self._server.questions == "ask" and ctx.gate.can_ask,
+        )
         try:
-            result = await self._once(connection, arguments, ctx)
+            result = await self._once(connection, arguments, questions, ctx)
         except SessionExpired:
             connection = await self._pool.again(self._server, place)
-            result = await self._once(connection, arguments, ctx)
+            result = await self._once(connection, arguments, questions, ctx)
+        if questions.open:
+            raise AsksNeeded(tuple(questions.open))
         live = connection.live(self._spec.tool)
         schema = live.output_schema if live else None
         return await render_result(result, schema, ctx.blobs, ctx.outputs)
 
     async def _once(
-        self, connection: "Connection", arguments: dict[str, JsonValue], ctx: ToolContext
+        self,
+        connection: "Connection",
+        arguments: dict[str, JsonValue],
+        questions: "Questions",
+        ctx: ToolContext,
     ) -> "CallToolResult":
         from .catalogue import digest_of
 
@@ -136,7 +152,7 @@ class McpServerTool(AnyTool):
             of = f"/{total:g}" if total is not None else ""
             ctx.progress(one_line(f"{progress:g}{of} {message or ''}", 200))
 
-        return await connection.call(self._spec.tool, arguments, progressed)
+        return await connection.call(self._spec.tool, arguments, questions, progressed)
 
 
 def permitted(server: "Server", policy: Policy, ctx: ToolContext) -> Place:

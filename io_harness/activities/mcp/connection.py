@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, TypeVar
 
 import mcp_types as types
-from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost, ToolsListChanged, listen
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
@@ -26,6 +26,7 @@ from .errors import (
     SessionExpired,
 )
 from .link import CLOSED, Link
+from .questions import MAX_ROUNDS, Questions
 from .text import one_line, plain
 
 T = TypeVar("T")
@@ -66,6 +67,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._listed: Listed | None = None
         self._live: dict[str, types.Tool] = {}
+        self._asking: list[Questions] = []
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -127,7 +129,11 @@ class Connection:
             async with (
                 self._open_streams(self.link) as (reading, writing),
                 _Session(
-                    reading, writing, client_info=_CLIENT, message_handler=self._heard
+                    reading,
+                    writing,
+                    client_info=_CLIENT,
+                    message_handler=self._heard,
+                    elicitation_callback=self._asked if self.server.questions == "ask" else None,
                 ) as session,
             ):
                 agreeing = asyncio.create_task(self._agree(session, handshake=handshake))
@@ -186,6 +192,14 @@ class Connection:
     async def _heard(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             self.stale = True
+
+    async def _asked(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """An older server asks in the middle of a call; of several, it is taken for the newest's."""
+        if not self._asking:
+            return types.ElicitResult(action="decline")
+        return self._asking[-1].answer(params)
 
     @asynccontextmanager
     async def _listening(self, session: _Session) -> AsyncIterator[None]:
@@ -273,34 +287,57 @@ class Connection:
         return found, "", refresh
 
     async def call(
-        self, tool: str, arguments: dict[str, JsonValue], progress: ProgressFnT | None = None
+        self,
+        tool: str,
+        arguments: dict[str, JsonValue],
+        questions: Questions,
+        progress: ProgressFnT | None = None,
     ) -> types.CallToolResult:
         """Call a tool. Cancelling the awaiting task cancels the call at the server, and leaves the
         connection up.
+
+        Args:
+            questions: Hears what the server asks, and says what it is answered.
 
         Raises:
             McpFailure: there is no result.
         """
         session = await self._session()
 
-        async def once() -> types.CallToolResult | types.InputRequiredResult:
+        async def round_of(
+            before: types.InputRequiredResult | None,
+        ) -> types.CallToolResult | types.InputRequiredResult:
+            answers = _answers(before, questions) if before else None
+            state = before.request_state if before else None
             return await session.call_tool(
-                tool, arguments, progress_callback=progress, allow_input_required=True
+                tool,
+                arguments,
+                progress_callback=progress,
+                input_responses=answers,
+                request_state=state,
+                allow_input_required=True,
             )
 
-        async def run() -> types.CallToolResult | types.InputRequiredResult:
-            try:
-                return await once()
-            except MCPError as error:
-                if error.code != types.HEADER_MISMATCH:
-                    raise
-                await self._pages(session)  # the client mirrors arguments as the list says
-                return await once()
+        async def run() -> types.CallToolResult:
+            before: types.InputRequiredResult | None = None
+            for _ in range(MAX_ROUNDS):
+                try:
+                    result = await round_of(before)
+                except MCPError as error:
+                    if error.code != types.HEADER_MISMATCH:
+                        raise
+                    await self._pages(session)  # the client mirrors arguments as the list says
+                    result = await round_of(before)
+                if isinstance(result, types.CallToolResult):
+                    return result
+                before = result
+            raise ServerRefused(f"it asked questions {MAX_ROUNDS} times and did nothing")
 
-        result = await self.ask(run(), self.server.call_seconds, "its answer")
-        if isinstance(result, types.InputRequiredResult):
-            raise ServerRefused(_asked(result))
-        return result
+        self._asking.append(questions)
+        try:
+            return await self.ask(run(), self.server.call_seconds, "its answer")
+        finally:
+            self._asking.remove(questions)
 
     async def session(self) -> ClientSession:
         """For requests that have no method here; wrap them in `ask`."""
@@ -353,17 +390,20 @@ class Connection:
         return "; ".join(parts)
 
 
-def _asked(result: types.InputRequiredResult) -> str:
-    """What the server wants to know before it goes on."""
-    questions = [
-        request.params.message if isinstance(request, types.ElicitRequest) else request.method
-        for request in (result.input_requests or {}).values()
-    ]
-    said = "; ".join(one_line(question, 500) for question in questions) or "more input"
-    return (
-        f"it did nothing yet and asks a question first, which this run does not answer: {said}. "
-        "If the tool takes the answer as an argument, call it with that"
-    )
+def _answers(
+    before: types.InputRequiredResult, questions: Questions
+) -> types.InputResponses | None:
+    """What each of the server's requests is answered. Only elicitation has a way to say no.
+
+    Raises:
+        ServerRefused: it wants what this client doesn't offer.
+    """
+    answers: dict[str, types.InputResponse] = {}
+    for key, request in (before.input_requests or {}).items():
+        if not isinstance(request, types.ElicitRequest):
+            raise ServerRefused(f"it asks for {request.method}, which this client doesn't offer")
+        answers[key] = questions.answer(request.params)
+    return answers or None
 
 
 def _first(error: Exception) -> Exception:

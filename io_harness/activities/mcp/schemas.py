@@ -76,6 +76,28 @@ def check_value(schema: Mapping[str, JsonValue], value: JsonValue) -> None:
         raise Mismatch(f"{place.lstrip('.') or 'the whole'}: {error.message[:_MESSAGE]}")
 
 
+def without_idle_nulls(
+    schema: Mapping[str, JsonValue], value: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """The arguments without each null that stands for an optional property of one plain type: models
+    write them where they mean to leave the property out."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        return value
+    needed = required if isinstance(required, list) else []
+
+    def idle(name: str) -> bool:
+        declared = properties.get(name)
+        return (
+            isinstance(declared, dict)
+            and name not in needed
+            and isinstance(declared.get("type"), str)
+            and declared["type"] != "null"
+        )
+
+    return {name: v for name, v in value.items() if v is not None or not idle(name)}
+
+
 _Check = Callable[[Validator, Any, Any, Any], Iterator[ValidationError] | None]
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -65,6 +66,19 @@ def newest() -> MCPServer:
         server.add_tool(late)
         await ctx.notify_tools_changed()
         return "grown"
+
+    @server.tool()
+    async def book(place: str, ctx: Context) -> InputRequiredResult | str:
+        """Book a table, having asked for how many."""
+        answers = ctx.input_responses or {}
+        if (answer := answers.get("seats")) is None:
+            wanted = {"type": "object", "properties": {"seats": {"type": "integer"}}}
+            params = ElicitRequestFormParams(message="How many?", requested_schema=wanted)
+            return InputRequiredResult(
+                input_requests={"seats": ElicitRequest(params=params)}, request_state="s1"
+            )
+        assert isinstance(answer, ElicitResult)
+        return f"{place}: {answer.action} {answer.content}"
 
     @server.resource("notes://today", name="today", description="What is up")
     def today() -> str:

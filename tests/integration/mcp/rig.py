@@ -11,6 +11,7 @@ from io_harness.activities.mcp.calls import McpServerTool
 from io_harness.activities.mcp.catalogue import Listed, Server, offer
 from io_harness.activities.mcp.opening import Place
 from io_harness.activities.mcp.pool import Pool
+from io_harness.activities.mcp.questions import Questions
 from io_harness.activities.tools.errors import ToolError
 from io_harness.workflows.mcp import McpSource, McpTools
 from io_harness.workflows.mcp_contract import StdioServer
@@ -42,6 +43,11 @@ def hostile(*modes: str, **more: object) -> StdioServer:
 def allowing_net(*targets: str) -> Policy:
     layer = Layer(name="test", rules=(Rule(effect="allow", act="net", target=targets),))
     return Policy(preset="unattended", layers=(layer,))
+
+
+def silent() -> Questions:
+    """Nobody answers."""
+    return Questions("h", "t", {}, lambda digest: None, ask=False)
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from io_harness.activities.mcp.errors import MissingCredential, NoAnswer, NotStarted
 
-from .rig import Rig, allowing_net, hostile
+from .rig import Rig, allowing_net, hostile, silent
 
 
 async def alive(rig: Rig) -> None:
@@ -121,7 +121,7 @@ async def test_cancelling_a_call_leaves_the_connection_up(rig: Rig) -> None:
     server = hostile()
     await rig.record(server)
     connection = await rig.pool.connection(server, rig.place())
-    task = asyncio.create_task(connection.call("progress", {}))
+    task = asyncio.create_task(connection.call("progress", {}, silent()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -329,13 +329,13 @@ async def test_a_call_on_a_dead_connection_is_not_lost_in_silence(rig: Rig) -> N
     connection = await rig.pool.connection(hostile(), rig.place())
     await connection.close()
     with pytest.raises(NotStarted):
-        await connection.call("ok", {})
+        await connection.call("ok", {}, silent())
 
 
 async def test_a_request_that_takes_too_long_is_told_from_one_that_failed(rig: Rig) -> None:
     connection = await rig.pool.connection(hostile(call_seconds=1), rig.place())
     with pytest.raises(NoAnswer):
-        await connection.call("hang", {})
+        await connection.call("hang", {}, silent())
 
 
 def processes() -> set[int]:

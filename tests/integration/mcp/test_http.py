@@ -8,6 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from io_harness.activities.mcp.errors import NotStarted
+from io_harness.activities.tools.context import AsksNeeded
+from io_harness.workflows.mcp import McpTools
+from io_harness.workflows.payloads import Grant
 from io_harness.workflows.result import Outcome
 from tests.integration.conftest import Start
 from tests.scripted import call, turn
@@ -28,6 +31,22 @@ async def test_a_stateless_server_of_the_newest_revision(rig: Rig) -> None:
         bad = await rig.call(server, "add", a="x", b=3)
         assert bad.is_error
         assert "a: 'x' is not of type 'integer'" in bad.text
+
+
+async def test_a_question_between_two_rounds_is_declined_or_answered(rig: Rig) -> None:
+    async with serving(newest().streamable_http_app()) as port:
+        rig.policy = allowing_net(f"127.0.0.1:{port}")
+        server = http_server(f"http://127.0.0.1:{port}/mcp")
+        assert "x: decline None" in (await rig.call(server, "book", place="x")).text
+        asking = http_server(f"http://127.0.0.1:{port}/mcp", id="asks", questions="ask")
+        rig.recorded = McpTools()
+        with pytest.raises(AsksNeeded) as asked:
+            await rig.call(asking, "book", place="x")
+        (request,) = asked.value.requests
+        assert "How many?" in request.preview
+        answered = Grant(digest=request.digest, answer="4")
+        seen = await rig.call(asking, "book", grants=(answered,), place="x")
+        assert "x: accept {'seats': 4}" in seen.text
 
 
 async def test_a_change_of_its_list_is_heard_by_subscription(rig: Rig) -> None:

@@ -231,3 +231,19 @@ async def test_the_list_is_in_history_once_and_the_run_replays(
     assert max(sizes) < 1_000
     plugin = HarnessPlugin(Settings(data_dir=data_dir))
     await Replayer(workflows=[], plugins=[plugin]).replay_workflow(history)
+
+
+async def test_a_servers_question_is_answered_by_a_human_where_the_contract_lets_it(
+    start: Start,
+) -> None:
+    run = await start(
+        turn(call("mcp__h__elicit", shows=('"password": "open sesame"', '"action": "accept"'))),
+        turn(finish()),
+        mcp_servers=[hostile(questions="ask")],
+        **NO_CHECK,
+    )
+    asked = await decided(run, reason="open sesame")
+    assert "The MCP server h asks" in asked
+    assert "Your password?" in asked
+    result = await run.result()
+    assert result.outcome is Outcome.FINISHED, result.reason

@@ -10,6 +10,7 @@ from io_harness.activities.mcp.schemas import (
     Mismatch,
     check_schema,
     check_value,
+    without_idle_nulls,
     without_patterns,
 )
 
@@ -96,3 +97,18 @@ def test_a_property_that_is_named_like_a_keyword_is_still_checked() -> None:
     assert without_patterns(schema) == schema
     with pytest.raises(Mismatch, match="pattern: 1 is not of type"):
         check_value({"properties": schema["properties"]}, {"pattern": 1})
+
+
+def test_a_null_for_an_optional_argument_is_left_out_and_no_other_is() -> None:
+    schema: dict[str, JsonValue] = {
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"type": ["string", "null"]},
+            "c": {"type": "null"},
+            "d": {"anyOf": [{"type": "null"}]},
+            "e": {"type": "string"},
+        },
+        "required": ["e"],
+    }
+    given: dict[str, JsonValue] = dict.fromkeys("abcdef")
+    assert without_idle_nulls(schema, given) == dict.fromkeys("bcdef")
