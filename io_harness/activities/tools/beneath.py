@@ -27,6 +27,7 @@ from .errors import (
     ToolError,
 )
 
+_LONGEST_PATH, _DEEPEST = 4000, 255
 _MAX_LINKS = 40  # as the Linux kernel
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a FIFO that was swapped in would wait for a writer.
@@ -256,6 +257,11 @@ class _Walk:
             raise NotFound("a path can't contain a NUL character")
         if not self._shown:
             raise NotFound("the path is empty; use '.' for the workspace")
+        if len(os.fsencode(self._shown)) > _LONGEST_PATH or self._shown.count("/") > _DEEPEST:
+            raise AccessDenied(
+                f"{self._shown[:200]}... is too long: at most {_LONGEST_PATH} bytes and {_DEEPEST} "
+                "folders, which is where other programs stop"
+            )
         todo = self._components(self._shown)
         while todo:
             name = todo.pop(0)
