@@ -13,6 +13,7 @@ from .demo import demo
 from .doctor import doctor
 from .inspect import cancel, list_, schema, status, trace, watch
 from .mcp import mcp
+from .models import models
 from .run import run
 from .sandbox import sandbox
 from .serve import up, worker
@@ -30,7 +31,7 @@ def group() -> None:
 
 for _command in (
     demo, run, watch, status, list_, trace, approvals, approve, deny, cancel, up, worker, mcp, schema,
-    doctor, sandbox,
+    models, doctor, sandbox,
 ):  # fmt: skip
     group.add_command(_command)
 

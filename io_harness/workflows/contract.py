@@ -166,6 +166,9 @@ class Budget(Strict):
     """Input and output tokens of all model calls together, cached ones included."""
     usd: Decimal | None = Field(default=None, gt=0, max_digits=12, decimal_places=6)
     """US dollars. Needs a known price for every model of the chain."""
+    unpriced: Literal["refuse", "allow"] = "refuse"
+    """What a budget in USD means for a model whose price is not known: refuse the run before its
+    first call, or allow it and count its calls as unpriced."""
     working_seconds: int = Field(default=3600, ge=1)
     """Time in which the run works; time spent waiting for a human doesn't count."""
     wall_seconds: int | None = Field(default=None, ge=1)

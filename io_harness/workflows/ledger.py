@@ -51,7 +51,8 @@ class Ledger(Record):
                 f"call could need {bound} for its input alone",
             )
         ceiling = min(model.options.max_output_tokens, left)
-        if self.budget.usd is not None:
+        waived = price is None and self.budget.unpriced == "allow"
+        if self.budget.usd is not None and not waived:
             ceiling = min(ceiling, self._affordable(bound, price))
         return ceiling
 

@@ -37,12 +37,13 @@ def _check(model: Model, contract: TaskContract, settings: Settings) -> Price | 
     if model.provider == REPLAY:
         return model.price or _FREE  # a recording states what each turn cost
     price = price_of(model, catalogue_of(model))
-    if price is None and contract.budget.usd is not None:
+    budget = contract.budget
+    if price is None and budget.usd is not None and budget.unpriced == "refuse":
         raise _refuse(
             "UnknownPrice",
             f"budget.usd is set, and the price of {model.provider}/{model.name} is not known: give "
-            "it as model.price (input and output, US dollars per million tokens), or leave "
-            "budget.usd out",
+            "it as model.price (input and output, US dollars per million tokens), set "
+            "budget.unpriced to allow, or leave budget.usd out",
         )
     return price
 

@@ -85,3 +85,9 @@ def test_a_free_model_is_bounded_by_tokens_alone() -> None:
     ledger = Ledger(budget=Budget(usd=Decimal("0.01")))
     ceiling = ledger.model_call(input_tokens=10, model=MODEL, price=free)
     assert ceiling == MODEL.options.max_output_tokens
+
+
+def test_a_model_without_a_price_is_bounded_by_tokens_where_that_is_allowed() -> None:
+    budget = Budget(usd=Decimal("0.01"), unpriced="allow")
+    ceiling = Ledger(budget=budget).model_call(input_tokens=10, model=MODEL, price=None)
+    assert ceiling == MODEL.options.max_output_tokens
