@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import stat
+import subprocess
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -168,8 +169,8 @@ def _copied(reader: int, writer: int) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder and all below it, also what its owner took all access from. It is no error
-    if there is none."""
+    """Remove a folder and all below it, also what its owner took all access from and what is too
+    deep for a path's length. It is no error if there is none."""
     try:
         shutil.rmtree(root)
     except FileNotFoundError:
@@ -178,6 +179,11 @@ def remove_tree(root: Path) -> None:
     except PermissionError:
         make_readable(root)
         shutil.rmtree(root)
+    except (RecursionError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
+            raise
+        # rm works from folder to folder and knows no depth.
+        subprocess.run(["rm", "-rf", "--", root], check=True, capture_output=True)
 
 
 def make_readable(root: Path) -> None:

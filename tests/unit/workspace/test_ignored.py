@@ -128,6 +128,19 @@ def test_a_tree_without_permissions_is_removed(tmp_path: Path) -> None:
     remove_tree(tmp_path / "t")  # again is no error
 
 
+def test_a_tree_of_any_depth_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    folder = os.open(tmp_path / "t", os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    remove_tree(tmp_path / "t")
+    assert not (tmp_path / "t").exists()
+
+
 async def test_a_cancelled_copy_has_stopped_when_it_returns() -> None:
     ended: list[float] = []
 
