@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from io_harness.activities.settings import Settings
 
-from .catalogue import Server
 from .errors import MissingCredential
 
+if TYPE_CHECKING:
+    from .catalogue import Server
 
-def resolve(references: Mapping[str, str], server: Server, settings: Settings) -> dict[str, str]:
+
+def resolve(references: Mapping[str, str], server: "Server", settings: Settings) -> dict[str, str]:
     """Names with the values that their references stand for.
 
     Raises:
