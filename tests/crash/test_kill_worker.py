@@ -15,7 +15,8 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
 from io_harness.workflows.agent_run import AgentRun
-from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.approvals import Decision
+from io_harness.workflows.contract import Apply, TaskContract
 from io_harness.workflows.result import Outcome, RunResult
 from tests.integration.conftest import Handle
 
@@ -119,3 +120,25 @@ async def test_a_run_killed_in_the_middle_gives_the_same_result(
         assert work(data_dir, result) == work(data_dir, reference)
         for name in ("invoicing/money.py", "invoicing/tax.py"):
             assert (tmp_path / str(index) / name).read_bytes() == (untouched / name).read_bytes()
+
+
+async def test_a_worker_killed_while_a_human_is_waited_for(
+    client: Client, worker_process: WorkerProcess, tmp_path: Path
+) -> None:
+    path = project(tmp_path / "project")
+    contract = demo_contract(path).model_copy(update={"landing": Apply(approve="ask")})
+    run = await client.start_workflow(
+        AgentRun.run,
+        contract.model_dump(mode="json"),
+        id=f"crash-{uuid.uuid4().hex[:8]}",
+        task_queue=worker_process.task_queue,
+    )
+    while not (pending := await run.query(AgentRun.pending_approvals)):
+        await asyncio.sleep(0.2)
+    worker_process.kill()
+    decision = Decision(request=pending[0].id, verdict="approve", by="ann")
+    await run.signal(AgentRun.decide, decision)
+    worker_process.start()
+    result = await run.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    assert "sign = -1" in (path / "invoicing" / "money.py").read_text()

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
@@ -40,9 +41,22 @@ async def decide(run: Handle, request: str, verdict: str, **more: object) -> Non
     await run.signal(AgentRun.decide, decision)
 
 
-def by_command(address: str, run: Handle, request: str, verdict: str) -> None:
-    """Decide as a person does who pastes the line that the UI shows."""
-    decision = json.dumps({"request": request, "verdict": verdict, "by": "ann"})
+Via = Literal["client", "command"]
+both_ways = pytest.mark.parametrize("via", ["client", "command"])
+
+
+async def decided(
+    via: Via, address: str, run: Handle, request: str, verdict: str, **more: object
+) -> None:
+    """Decide by the SDK, or as a person does who pastes the line that the UI shows."""
+    if via == "client":
+        await decide(run, request, verdict, **more)
+    else:
+        await asyncio.to_thread(by_command, address, run, request, verdict, **more)
+
+
+def by_command(address: str, run: Handle, request: str, verdict: str, **more: object) -> None:
+    decision = json.dumps({"request": request, "verdict": verdict, **more})
     subprocess.run(
         [
             str(TEMPORAL), "workflow", "signal", "--address", address, "--workflow-id", run.id,
@@ -62,13 +76,14 @@ async def decisions(run: Handle) -> tuple[LoggedDecision, ...]:
 ASKS = {"policy": "careful"}
 
 
-async def test_an_approved_edit_lands(start: Start, repo: Repo, address: str) -> None:
+@both_ways
+async def test_an_approved_edit_lands(start: Start, repo: Repo, address: str, via: Via) -> None:
     run = await start(turn(fix()), turn(finish()), **ASKS)
     (asked,) = await pending(run)
     assert asked.request.act == "write"
     assert asked.request.target == "calc.py"
     assert "+    return a + b" in asked.request.preview
-    by_command(address, run, asked.id, "approve")
+    await decided(via, address, run, asked.id, "approve", by="ann")
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert repo.read("calc.py") == FIXED
@@ -76,8 +91,9 @@ async def test_an_approved_edit_lands(start: Start, repo: Repo, address: str) ->
     assert [(entry.effect, entry.decision.by) for entry in log] == [("applied", "ann")]
 
 
+@both_ways
 async def test_a_denial_has_no_effect_and_its_words_reach_the_model(
-    start: Start, repo: Repo, address: str
+    start: Start, repo: Repo, address: str, via: Via
 ) -> None:
     words = "denied by bob: not this file"
     run = await start(
@@ -88,19 +104,22 @@ async def test_a_denial_has_no_effect_and_its_words_reach_the_model(
         **ASKS,
     )
     (asked,) = await pending(run)
-    await decide(run, asked.id, "deny", by="bob", reason="not this file")
+    await decided(via, address, run, asked.id, "deny", by="bob", reason="not this file")
     result = await run.result()
     assert result.outcome is Outcome.STEP_CAP_REACHED, result.reason
     assert result.head == result.base
     assert repo.read("calc.py") == BROKEN
 
 
-async def test_a_rewritten_call_runs_as_rewritten(start: Start, repo: Repo) -> None:
+@both_ways
+async def test_a_rewritten_call_runs_as_rewritten(
+    start: Start, repo: Repo, address: str, via: Via
+) -> None:
     wrong = call("edit_file", path="calc.py", old="a - b", new="a * b", shows=("A human changed",))
     run = await start(turn(wrong), turn(finish()), **ASKS)
     (asked,) = await pending(run)
     right = {"path": "calc.py", "old": "a - b", "new": "a + b"}
-    await decide(run, asked.id, "approve", edit=right)
+    await decided(via, address, run, asked.id, "approve", edit=right)
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert repo.read("calc.py") == FIXED
@@ -121,13 +140,16 @@ async def test_a_rewritten_call_is_checked_again_and_a_deny_still_holds(
     assert result.head == result.base
 
 
-async def test_a_remembered_rule_spares_the_second_question(start: Start, repo: Repo) -> None:
+@both_ways
+async def test_a_remembered_rule_spares_the_second_question(
+    start: Start, repo: Repo, address: str, via: Via
+) -> None:
     again = call("edit_file", path="calc.py", old="a * b", new="a + b")
     first = call("edit_file", path="calc.py", old="a - b", new="a * b")
     run = await start(turn(first), turn(again), turn(finish()), **ASKS)
     (asked,) = await pending(run)
     assert asked.request.suggestion is not None
-    await decide(run, asked.id, "approve", remember=True)
+    await decided(via, address, run, asked.id, "approve", remember=True)
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert result.remembered == (asked.request.suggestion,)
