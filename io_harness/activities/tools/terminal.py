@@ -45,7 +45,12 @@ class Terminal:
         unfinished = _UNFINISHED.search(text)
         if unfinished and len(text) - unfinished.start() <= _LONG_ESCAPE:
             text, self._pending = text[: unfinished.start()], text[unfinished.start() :]
-        text = _INVISIBLE.sub("", text).replace("\r\n", "\n")
+        bare = _INVISIBLE.sub("", text)
+        if (
+            "\x1b" not in bare
+        ):  # or else a stray escape could join with what is behind a removed one
+            text = bare
+        text = text.replace("\r\n", "\n")
         if "\r" in text:
             text = "\n".join(map(_last_drawn, text.split("\n")))
         at_end = self._row == len(self._rows) - 1 and not self._overwrite

@@ -4,7 +4,7 @@ import os
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from io_harness.activities.tools.terminal import Terminal
@@ -37,6 +37,8 @@ CASES = {
         "a link\n",
     ),
     "charset and keypad": (b"\x1b(B\x1b=a\x1b>\x1b7\x1b8\n", "a\n"),
+    "a stray escape before a title": (b"\x1b\x1b]0;t\x07a\n", "a\n"),
+    "a stray escape before a colour": (b"\x1b[\x1b[31mAb\n", "[Ab\n"),
     "backspace": (b"abc\x08\x08X\n", "aX\n"),
     "bell": (b"a\x07b\n", "ab\n"),
     "other controls are escaped": (b"a\x00b\x01\x7f\n", "a\\x00b\\x01\\x7f\n"),
@@ -81,6 +83,7 @@ PIECES = st.lists(
 ).map(b"".join)
 
 
+@settings(max_examples=500)
 @given(PIECES, st.lists(st.integers(0, 60), max_size=5))
 def test_the_pieces_do_not_matter(data: bytes, cuts: list[int]) -> None:
     assert shown(data, tuple(cuts)) == shown(data)
