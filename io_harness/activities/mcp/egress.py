@@ -49,8 +49,9 @@ def _net_rules(policy: Policy) -> Iterator[Rule]:
 
 
 def _opened(policy: Policy) -> Iterator[Network]:
-    for bound in policy.within:
-        yield from _opened(bound)
+    # Of bounds only the outermost opens anything: the others narrow, and may come from the workspace.
+    for outermost in policy.within[:1]:
+        yield from _opened(outermost)
     for rule in _net_rules(policy):
         for pattern in rule.targets if rule.effect != "deny" else ():
             host = pattern if pattern.count(":") > 1 else pattern.partition(":")[0]
