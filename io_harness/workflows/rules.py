@@ -4,18 +4,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from .host_patterns import check_host_pattern, host_matches, normal_host
 from .model import Record, Strict
 from .patterns import (
     Match,
     PatternError,
     any_path_matches,
     check_command_pattern,
-    check_host_pattern,
     check_path_pattern,
     command_matches,
-    host_matches,
     last_names,
-    normal_host,
     normal_path,
     path_matches,
     words_of,

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Sequence
 
 from io_harness.workflows.rules import Act
@@ -49,10 +50,14 @@ def targets_of(
     places = Places(root.rstrip("/"), home.rstrip("/") or "/", tuple(private), resolve)
     analysis = _Analysis(places)
     start: Folders = frozenset({posixpath.normpath(posixpath.join(root, folder))})
-    if isinstance(command, str):
-        read_script(command, analysis, start)
-    else:
-        analysis.command([], literals(tuple(command)), start)
+    try:
+        if isinstance(command, str):
+            read_script(command, analysis, start)
+        else:
+            analysis.command([], literals(tuple(command)), start)
+    except RecursionError:
+        # Scripts in scripts, each deeply nested: what was found so far stands, the rest isn't known.
+        analysis.opaque(command if isinstance(command, str) else shlex.join(command))
     return tuple(dict.fromkeys(analysis.found))
 
 

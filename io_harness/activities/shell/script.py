@@ -28,7 +28,7 @@ Folders = frozenset[str] | None
 
 MAX_LENGTH = 100_000
 _MAX_FOLDERS = 8
-_MAX_DEPTH = 150
+_MAX_DEPTH = 100
 _RESERVED = frozenset(
     {"{", "}", "!", "then", "do", "done", "fi", "else", "elif", "esac", "in", "]]"}
 )

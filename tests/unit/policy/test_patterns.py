@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from io_harness.workflows.host_patterns import check_host_pattern, host_matches, normal_host
 from io_harness.workflows.patterns import (
     PatternError,
     check_command_pattern,
-    check_host_pattern,
     check_path_pattern,
     command_matches,
-    host_matches,
-    normal_host,
     normal_path,
     path_matches,
 )

@@ -117,3 +117,18 @@ def test_characters_that_crash_the_grammar_are_kept_from_it() -> None:
     assert ("exec", "git 'é'") in targets_of("git é", root="/ws", home="/h")
     heredoc = targets_of("cat <<é\nü\ngit push\né\n", root="/ws", home="/h")
     assert ("exec", "cat") in heredoc
+
+
+def test_deep_nesting_is_not_understood_and_not_an_error() -> None:
+    script = "git push"
+    for _ in range(7):
+        script = "(" * 25 + f"eval {shlex.quote(script)}" + ")" * 25
+    deep = [
+        "(" * 5000 + "git push" + ")" * 5000,
+        "while cd x; do " * 24 + "a;" + " done;" * 24,
+        script,
+    ]
+    for line in deep:
+        acts = targets_of(line, root="/ws", home="/h")
+        found = {target.split(" ")[0] for _, target in acts}
+        assert found & {"<dynamic>", "git", "cd"}
