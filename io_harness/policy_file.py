@@ -13,6 +13,7 @@ from io_harness.workflows.policy import Policy
 _Path = tuple[str | int, ...]
 
 MAX_BYTES = 256 * 1024
+_MAX_DEPTH = 50
 
 
 class PolicyFileError(ValueError):
@@ -69,8 +70,7 @@ def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def _yaml(text: str, name: str) -> tuple[Any, dict[_Path, int]]:
     lines: dict[_Path, int] = {}
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise ValueError("aliases are not taken; put a pattern that begins with * in quotes")
+        _check_events(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None:
             _collect(root, (), lines)
@@ -82,6 +82,18 @@ def _yaml(text: str, name: str) -> tuple[Any, dict[_Path, int]]:
         raise PolicyFileError(f"{at}: not valid YAML: {error.problem}{quote}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise PolicyFileError(f"{name}: not valid YAML: {error}") from None
+
+
+def _check_events(text: str) -> None:
+    """Refuse what makes a small file large or deep, before anything is built of it."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("aliases are not taken; put a pattern that begins with * in quotes")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"nested more than {_MAX_DEPTH} deep")
 
 
 def _collect(node: yaml.Node, path: _Path, lines: dict[_Path, int]) -> None:

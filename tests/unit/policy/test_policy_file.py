@@ -56,7 +56,7 @@ BAD = [
     ("a: [", "p.yaml:1: not valid YAML"),
     ("", "p.yaml: must be a mapping"),
     ("\x00", "p.yaml: not valid YAML"),
-    ("a: " + "[" * 5000, "p.yaml"),
+    ("a: " + "[" * 5000, "p.yaml: not valid YAML: nested more than 50 deep"),
 ]  # fmt: skip
 
 
