@@ -17,6 +17,7 @@ from io_harness.workflows.result import IsolationReport
 from .checkout import CopyPaths, check_out, clear
 from .fresh import set_up
 from .ignored import bring_ignored, list_ignored
+from .instructions import repository_instructions
 from .landing.targets import check_landing
 from .locks import FileLock, file_lock
 from .notes import to_note
@@ -46,9 +47,11 @@ async def prepare(
     async with file_lock(paths.lock) as lock:
         base = await make_copy(store, paths, contract, lock, await namespace_id(client))
     await workspace_policy(store, base)
+    instructions = await repository_instructions(store, base)
     return Prepared(
         base=base,
         repo=repo_name(contract.workspace),
+        instructions=instructions,
         isolation=IsolationReport(backend=isolation.backend, levels=dict(isolation.levels.items())),
     )
 

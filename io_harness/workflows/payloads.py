@@ -79,6 +79,8 @@ class Prepared(Record):
     """Commit of the first snapshot."""
     repo: str
     """Short name of the source, for lists of runs."""
+    instructions: str | None = None
+    """What the repository's authors tell agents (AGENTS.md), delimited."""
     isolation: IsolationReport
 
 
