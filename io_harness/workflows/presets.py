@@ -70,13 +70,13 @@ SECRETS = Layer(
             effect="deny",
             act=("read", "write"),
             target=_SECRETS,
-            unless=("id_*.pub",),
+            unless=("id_*.pub", "cacert.pem", "ca-bundle.pem", "ca-certificates.pem"),
             match=(
                 "/home/user/.ssh/id_ed25519",
                 "deploy/server.PEM",
                 "/home/user/.aws/credentials",
             ),
-            no_match=("src/keys.py", "docs/ssh.md", "id_rsa.pub"),
+            no_match=("src/keys.py", "docs/ssh.md", "id_rsa.pub", "env/certifi/cacert.pem"),
         ),
     ),
 )
