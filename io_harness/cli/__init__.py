@@ -11,6 +11,7 @@ from io_harness import __version__
 from .approve import approvals, approve, deny
 from .demo import demo
 from .doctor import doctor
+from .gc import gc
 from .inspect import cancel, list_, schema, status, trace, watch
 from .mcp import mcp
 from .models import models
@@ -31,7 +32,7 @@ def group() -> None:
 
 for _command in (
     demo, run, watch, status, list_, trace, approvals, approve, deny, cancel, up, worker, mcp, schema,
-    models, doctor, sandbox,
+    models, gc, doctor, sandbox,
 ):  # fmt: skip
     group.add_command(_command)
 

@@ -5,7 +5,6 @@ or network here but what the workflow API gives.
 """
 
 import asyncio
-import re
 from typing import NoReturn
 
 from pydantic import JsonValue, ValidationError
@@ -18,6 +17,7 @@ from .contract import TaskContract
 from .describe import describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .ending import conclude, judge
+from .keys import run_key
 from .ledger import BudgetEnded, Ledger
 from .mcp import McpTools
 from .mcp_turn import refresh_mcp_tools
@@ -246,7 +246,5 @@ def _opening(contract: TaskContract, prepared: Prepared) -> str:
 
 
 def _run_key() -> str:
-    """Safe as a file name and as a part of a git ref; the same over continue-as-new and reset."""
     info = workflow.info()
-    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", info.workflow_id).strip("-")[:60]
-    return f"{safe or 'run'}-{info.first_execution_run_id[:8]}"
+    return run_key(info.workflow_id, info.first_execution_run_id)
