@@ -16,6 +16,8 @@ from io_harness.workflows.contract import (
     TestsCheck,
     Verification,
 )
+from io_harness.workflows.policy import policy_of
+from io_harness.workflows.rules import Act
 
 from .providers.base import ToolSpec
 
@@ -36,6 +38,7 @@ and go on."""
 def system_prompt(contract: TaskContract) -> str:
     """The system prompt of a run under `contract`. Goal and constraints are the first message."""
     sections = [_OPENING]
+    sections.append(_allowed(contract))
     sections.append(_verification(contract.verification))
     if contract.output_schema is not None:
         schema = json.dumps(contract.output_schema)
@@ -43,6 +46,33 @@ def system_prompt(contract: TaskContract) -> str:
             f"Give `finish` an `answer` that is valid under this JSON Schema:\n{schema}"
         )
     return "\n\n".join(sections)
+
+
+_SAMPLES: tuple[tuple[Act, str, str], ...] = (
+    ("read", "file.txt", "reading files"),
+    ("write", "file.txt", "writing files"),
+    ("exec", "command", "running commands"),
+    ("net", "host.example:443", "network"),
+)
+"""One ordinary target of each act. The policy that enforces says what happens to it."""
+_EFFECTS = {"allow": "allowed", "ask": "a human is asked first", "deny": "refused"}
+
+
+def _allowed(contract: TaskContract) -> str:
+    policy = policy_of(contract.policy)
+    lines: list[str] = []
+    for act, target, name in _SAMPLES:
+        effect = policy.explain(act, target).effect
+        if effect == "ask" and not contract.approval.can_ask:
+            effect = "deny"
+        lines.append(f"- {name}: {_EFFECTS[effect]}")
+    limits = contract.sandbox.limits
+    return (
+        "What the policy says, where no rule of its own says otherwise:\n" + "\n".join(lines) + "\n"
+        "Files that hold secrets are hidden. Commands run in a sandbox: only the workspace and a "
+        f"private /tmp can be written, and each may take {limits.wall_seconds} s, "
+        f"{limits.cpu_seconds} s of CPU and {limits.memory_mb} MiB."
+    )
 
 
 def prompt_tokens(contract: TaskContract, tools: tuple[ToolSpec, ...]) -> int:

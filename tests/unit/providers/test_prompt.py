@@ -56,3 +56,29 @@ def test_tokens_are_bounded_from_above() -> None:
     bound = prompt_tokens(task, (READ_FILE,))
     assert bound >= len(system_prompt(task).encode())
     assert bound > prompt_tokens(task, ())
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("careful", "writing files: a human is asked first"),
+        ("unattended", "writing files: allowed"),
+        ("read-only", "running commands: refused"),
+    ],
+)
+def test_the_prompt_says_what_the_policy_really_allows(policy: str, told: str) -> None:
+    prompt = system_prompt(contract(COMMAND, policy=policy))
+    assert told in prompt
+    assert "network: refused" in prompt
+
+
+def test_where_nobody_can_be_asked_the_prompt_says_refused() -> None:
+    prompt = system_prompt(contract(COMMAND, approval={"seconds": 0}))
+    assert "writing files: refused" in prompt
+
+
+def test_the_sandboxs_limits_are_told() -> None:
+    limits = {"limits": {"wall_seconds": 33, "memory_mb": 444}}
+    prompt = system_prompt(contract(COMMAND, sandbox=limits))
+    assert "33 s" in prompt
+    assert "444 MiB" in prompt
