@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-MAX_STEPS = 200_000
+MAX_STEPS = 50_000
 _MESSAGE = 500
 _MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
