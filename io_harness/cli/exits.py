@@ -43,33 +43,23 @@ class CommandFailed(Exception):
         self.code = code
 
 
-_PROVIDER_CODES = frozenset(
-    {"ModelDeclined", "MalformedReplies", "UnknownProvider", "MissingBaseUrl", "MissingCredential",
-     "UnknownPrice", "BadRecording", "ContextOverflow"}
-)  # fmt: skip
-
-
-_WORKSPACE_CODES = frozenset(
-    {"AccessDenied", "DiskFull", "GitUnusable", "IgnoredTooLarge", "LandConflict",
-     "LandingImpossible", "LandingUnreachable", "NothingToVerify", "RefNotFound", "SetupFailed",
-     "SourceNotFound", "SourceUnreachable", "SourceUnreadable", "SourceUrlRefused",
-     "UnknownSnapshot", "WorkspaceFailure"}
-)  # fmt: skip
-
-
 def exit_of(ended: "EndedStep") -> Exit:
     """The exit code for a run that ended."""
+    from .error_codes import exit_of_code
+
     if ended.result is not None:
         return _exit_of_result(ended.result)
     if ended.status in ("cancelled", "terminated"):
         return Exit.CANCELLED
     if ended.status == "timed_out":
         return Exit.UNVERIFIED
-    return _exit_of_code(ended.code)
+    return exit_of_code(ended.code)
 
 
 def _exit_of_result(result: "RunResult") -> Exit:
     from io_harness.workflows.result import Outcome
+
+    from .error_codes import exit_of_code
 
     match result.outcome:
         case Outcome.SUCCESS | Outcome.FINISHED:
@@ -86,24 +76,8 @@ def _exit_of_result(result: "RunResult") -> Exit:
         case Outcome.DENIED | Outcome.APPROVAL_EXPIRED:
             return Exit.DENIED
         case Outcome.ESCALATED:
-            return _exit_of_code(result.code)
+            return exit_of_code(result.code)
         case Outcome.CANCELLED:
             return Exit.CANCELLED
         case _:
             assert_never(result.outcome)
-
-
-def _exit_of_code(code: str | None) -> Exit:
-    from io_harness.activities.providers.base import Failure
-
-    if code is None:
-        return Exit.FAILED
-    if code in ("InvalidContract", "BadPolicy"):
-        return Exit.USAGE
-    if code in _PROVIDER_CODES or code in set(Failure):
-        return Exit.PROVIDER
-    if code.startswith("Sandbox"):
-        return Exit.SANDBOX
-    if code in _WORKSPACE_CODES:
-        return Exit.WORKSPACE
-    return Exit.FAILED

@@ -11,9 +11,17 @@ STEP = "HarnessStep"
 SPEND_USD = "HarnessSpendUsd"
 
 NAMES: dict[str, AttributeType] = {
-    STATE: "Keyword",  # preparing, working, verifying, waiting, landing, or the outcome
+    STATE: "Keyword",
     REPO: "Keyword",
-    MODEL: "Keyword",  # provider/name of the first choice
+    MODEL: "Keyword",
     STEP: "Int",
     SPEND_USD: "Double",
+}
+
+MEANINGS = {
+    STATE: "preparing, working, verifying, waiting, landing, or the outcome",
+    REPO: "short name of the source",
+    MODEL: "provider/name of the first choice",
+    STEP: "model calls so far",
+    SPEND_USD: "US dollars so far",
 }

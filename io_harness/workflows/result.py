@@ -17,17 +17,26 @@ class Outcome(StrEnum):
     FINISHED = "finished"
     """The model finished and the contract has no criterion."""
     STEP_CAP_REACHED = "step_cap_reached"
+    """As many model calls, or tool calls, as the budget allows."""
     TIME_BUDGET_EXCEEDED = "time_budget_exceeded"
+    """Of the working time or the time from start to end."""
     TOKEN_BUDGET_EXCEEDED = "token_budget_exceeded"
+    """The next model call could pass the budget; it was not made."""
     COST_BUDGET_EXCEEDED = "cost_budget_exceeded"
+    """The next model call could pass the budget in US dollars; it was not made."""
     BUDGET_CEILING_REACHED = "budget_ceiling_reached"
     """The tree's ceiling, not this run's own."""
     DENIED = "denied"
+    """A human refused what the run can't go on without: the landing, an MCP server, or another try
+    of a call that was lost."""
     APPROVAL_EXPIRED = "approval_expired"
+    """Nobody decided in time, and the contract says that this ends the run."""
     STALLED = "stalled"
+    """The agent repeated itself and changed nothing, also after it was told so."""
     ESCALATED = "escalated"
-    """A failure that retries did not cure."""
+    """A failure that retries did not cure; `code` says which."""
     CANCELLED = "cancelled"
+    """By request. Its commands are dead and its work so far is kept."""
 
 
 class Usage(Record):
