@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from io_harness.documents import DocumentError, Place, parse
 from io_harness.policy_file import PolicyFileError, read_policy
 from io_harness.workflows.contract import TaskContract, contract_schema
 
-_Path = tuple[str | int, ...]
 _TAGS = ("kind", "mode")  # discriminators of the contract's unions
 _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 _SHOWN_VALUE = 60
@@ -35,7 +34,7 @@ def read_contract(file: Path) -> TaskContract:
     return contract_from(fields, str(file), lines)
 
 
-def contract_fields(file: Path) -> tuple[dict[str, JsonValue], dict[_Path, int]]:
+def contract_fields(file: Path) -> tuple[dict[str, JsonValue], dict[Place, int]]:
     """A contract file's fields, not yet validated, and the line of each.
 
     Raises:
@@ -48,7 +47,7 @@ def contract_fields(file: Path) -> tuple[dict[str, JsonValue], dict[_Path, int]]
 
 
 def contract_from(
-    data: Mapping[str, JsonValue], where: str, lines: Mapping[_Path, int] | None = None
+    data: Mapping[str, JsonValue], where: str, lines: Mapping[Place, int] | None = None
 ) -> TaskContract:
     """Validate contract fields.
 
@@ -97,54 +96,16 @@ def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue
 # --- parsing --------------------------------------------------------------------------------------
 
 
-def _parse(file: Path) -> tuple[JsonValue, dict[_Path, int]]:
+def _parse(file: Path) -> tuple[JsonValue, dict[Place, int]]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ContractError(f"{file}: can't be read: {reason}") from None
-    if file.suffix == ".json":
-        try:
-            return json.loads(text, object_pairs_hook=_no_duplicates), {}
-        except ValueError as error:
-            raise ContractError(f"{file}: not valid JSON: {error}") from None
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines: dict[_Path, int] = {}
-        if root is not None:
-            _collect_lines(root, (), lines)
-        return yaml.safe_load(text), lines
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
-        raise ContractError(f"{at}: not valid YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ContractError(f"{file}: not valid YAML: {error}") from None
-
-
-def _no_duplicates(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} is given twice")
-        found[key] = value
-    return found
-
-
-def _collect_lines(node: yaml.Node, path: _Path, lines: dict[_Path, int]) -> None:
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            _collect_lines(item, (*path, index), lines)
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            at = (*path, str(key.value))
-            if at in lines:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark
-                )
-            lines[at] = key.start_mark.line + 1
-            _collect_lines(value, at, lines)
+        return parse(text, str(file))
+    except DocumentError as error:
+        raise ContractError(str(error)) from None
 
 
 # --- explaining -----------------------------------------------------------------------------------
@@ -152,10 +113,10 @@ def _collect_lines(node: yaml.Node, path: _Path, lines: dict[_Path, int]) -> Non
 
 def _problems(
     errors: Sequence[ErrorDetails], data: JsonValue | Mapping[str, JsonValue]
-) -> dict[_Path, str]:
+) -> dict[Place, str]:
     """One sentence per wrong field. Alternatives of a plain union are one problem; a list that is
     empty only because its items are wrong is none."""
-    found: dict[_Path, list[ErrorDetails]] = {}
+    found: dict[Place, list[ErrorDetails]] = {}
     for error in errors:
         found.setdefault(_data_path(error, data), []).append(error)
     inner = {path[:n] for path in found for n in range(len(path))}
@@ -167,7 +128,7 @@ def _problems(
     }
 
 
-def _data_path(error: ErrorDetails, data: Any) -> _Path:
+def _data_path(error: ErrorDetails, data: Any) -> Place:
     """Where in the file the error is: pydantic's location without the names of union members."""
     path: list[str | int] = []
     for number, part in enumerate(error["loc"]):
@@ -235,7 +196,7 @@ def _show(value: object) -> str:
     return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
 
 
-def _line(path: _Path, what: str, lines: Mapping[_Path, int]) -> str:
+def _line(path: Place, what: str, lines: Mapping[Place, int]) -> str:
     name = "".join(f".{p}" if str(p).isidentifier() else f"[{_show(p)}]" for p in path).lstrip(".")
     known = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), None)
     at = f"line {known}, " if known else ""
@@ -259,7 +220,7 @@ class _Field:
         return f" ({self.description.rstrip('.')})" if self.description else ""
 
 
-def _schema_at(schema: dict[str, Any], path: _Path, data: Any) -> _Field:
+def _schema_at(schema: dict[str, Any], path: Place, data: Any) -> _Field:
     here, parent = _resolve(schema, schema, data), {}
     for part in path:
         parent = here

@@ -1,19 +1,15 @@
 """Reads a policy from a YAML or JSON file, with its rules' own tests, or says where it is wrong."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
+from io_harness.documents import DocumentError, Place, parse
 from io_harness.workflows.policy import Policy
 
-_Path = tuple[str | int, ...]
-
 MAX_BYTES = 256 * 1024
-_MAX_DEPTH = 50
 
 
 class PolicyFileError(ValueError):
@@ -42,7 +38,10 @@ def parse_policy(data: bytes, name: str) -> Policy:
         text = data.decode()
     except UnicodeDecodeError:
         raise PolicyFileError(f"{name}: not UTF-8 text") from None
-    fields, lines = _json(text, name) if name.endswith(".json") else _yaml(text, name)
+    try:
+        fields, lines = parse(text, name, aliases=False)
+    except DocumentError as error:
+        raise PolicyFileError(str(error)) from None
     if not isinstance(fields, dict):
         raise PolicyFileError(
             f"{name}: must be a mapping, with the fields preset, defaults, layers"
@@ -53,69 +52,10 @@ def parse_policy(data: bytes, name: str) -> Policy:
         raise PolicyFileError("\n".join(_problems(error, fields, lines, name))) from None
 
 
-def _json(text: str, name: str) -> tuple[Any, dict[_Path, int]]:
-    try:
-        return json.loads(text, object_pairs_hook=_without_duplicates), {}
-    except (ValueError, RecursionError) as error:
-        raise PolicyFileError(f"{name}: not valid JSON: {error}") from None
-
-
-def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is given twice")
-    return found
-
-
-def _yaml(text: str, name: str) -> tuple[Any, dict[_Path, int]]:
-    lines: dict[_Path, int] = {}
-    try:
-        _check_events(text)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if root is not None:
-            _collect(root, (), lines)
-        return yaml.safe_load(text), lines
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = f"{name}:{mark.line + 1}" if mark else name
-        quote = "; put a pattern that begins with * in quotes" if "alias" in str(error) else ""
-        raise PolicyFileError(f"{at}: not valid YAML: {error.problem}{quote}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise PolicyFileError(f"{name}: not valid YAML: {error}") from None
-
-
-def _check_events(text: str) -> None:
-    """Refuse what makes a small file large or deep, before anything is built of it."""
-    depth = 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError("aliases are not taken; put a pattern that begins with * in quotes")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise ValueError(f"nested more than {_MAX_DEPTH} deep")
-
-
-def _collect(node: yaml.Node, path: _Path, lines: dict[_Path, int]) -> None:
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            _collect(item, (*path, index), lines)
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            at = (*path, str(key.value))
-            if at in lines:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} is given twice", problem_mark=key.start_mark
-                )
-            lines[at] = key.start_mark.line + 1
-            _collect(value, at, lines)
-
-
 def _problems(
-    error: ValidationError, data: Any, lines: Mapping[_Path, int], name: str
+    error: ValidationError, data: Any, lines: Mapping[Place, int], name: str
 ) -> list[str]:
-    found: dict[_Path, list[str]] = {}
+    found: dict[Place, list[str]] = {}
     for problem in error.errors(include_url=False):
         path = _existing(problem["loc"], data)
         message = problem["msg"].removeprefix("Value error, ")
@@ -130,7 +70,7 @@ def _problems(
     ]
 
 
-def _existing(loc: _Path, data: Any) -> _Path:
+def _existing(loc: Place, data: Any) -> Place:
     """pydantic's location without the names of union members and of fields that are not there."""
     path: list[str | int] = []
     for part in loc:
@@ -141,11 +81,11 @@ def _existing(loc: _Path, data: Any) -> _Path:
     return tuple(path)
 
 
-def _line(path: _Path, lines: Mapping[_Path, int]) -> str:
+def _line(path: Place, lines: Mapping[Place, int]) -> str:
     known = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), None)
     return f":{known}" if known else ""
 
 
-def _shown(path: _Path) -> str:
+def _shown(path: Place) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return f"{text.lstrip('.')}: " if path else ""

@@ -59,7 +59,9 @@ class AgentRun:
             raise ApplicationError(self._invalid, type="InvalidContract", non_retryable=True)
         try:
             state = await self._start(self._contract, carried)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise
             return RunResult(outcome=Outcome.CANCELLED, reason="cancelled before the first step")
         self._state = state
         return await conclude(state, await self._until_ended(state))

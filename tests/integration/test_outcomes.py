@@ -242,3 +242,14 @@ async def test_what_touches_the_workspace_runs_on_the_tools_queue(
         TASK_QUEUE: {"admit", "complete"},
         queue: {"prepare", "use_tool", "verify", "land", "release"},
     }
+
+
+async def test_a_run_cancelled_while_it_is_prepared_says_so(start: Start, repo: Repo) -> None:
+    source = {"kind": "directory", "path": str(repo.path), "setup": "sleep 60"}
+    run = await start(turn(finish()), workspace=source)
+    while "prepare" not in str((await run.describe()).raw_description.pending_activities):
+        await asyncio.sleep(0.05)
+    await run.cancel()
+    result = await run.result()
+    assert result.outcome is Outcome.CANCELLED
+    assert result.spend.steps == 0

@@ -49,11 +49,11 @@ BAD = [
     ("layers:\n - name: a\n   rulse: []\n", "p.yaml:3: layers[0].rulse: unknown field"),
     ("preset: lax\n", "p.yaml:1: preset: "),
     ("layers: [{name: secrets}]\n", "p.yaml: two layers are named 'secrets'"),
-    ("a: 1\na: 2\n", "p.yaml:2: not valid YAML: the key 'a' is given twice"),
+    ("a: 1\na: 2\n", "p.yaml:2:1: not valid YAML: the key 'a' is given twice"),
     ("layers:\n - {name: a, rules: [{effect: deny, act: read, target: *.py}]}\n",
      "put a pattern that begins with * in quotes"),
     ("- a\n", "p.yaml: must be a mapping"),
-    ("a: [", "p.yaml:1: not valid YAML"),
+    ("a: [", "p.yaml:1:5: not valid YAML"),
     ("", "p.yaml: must be a mapping"),
     ("\x00", "p.yaml: not valid YAML"),
     ("a: " + "[" * 5000, "p.yaml: not valid YAML: nested more than 50 deep"),
@@ -84,7 +84,7 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps(policy.model_dump(mode="json")))
     assert read_policy(tmp_path / "p.json") == policy
     (tmp_path / "p.json").write_text('{"preset": "careful", "preset": "unattended"}')
-    with pytest.raises(PolicyFileError, match="a key is given twice"):
+    with pytest.raises(PolicyFileError, match="the key 'preset' is given twice"):
         read_policy(tmp_path / "p.json")
     with pytest.raises(PolicyFileError, match="can't be read: No such file"):
         read_policy(tmp_path / "gone.yaml")
