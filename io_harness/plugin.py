@@ -1,11 +1,15 @@
 """`HarnessPlugin`: the harness in somebody's own Temporal client, worker and replayer."""
 
+import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
-from temporalio.client import Client
+import structlog
+from temporalio.client import Client, ClientConfig
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import DataConverter, DefaultPayloadConverter
@@ -28,17 +32,23 @@ from io_harness.activities.tools.registry import ToolRegistry
 from io_harness.activities.tools.use_tool import ToolActivities
 from io_harness.activities.workspace_activities import WorkspaceActivities
 from io_harness.workflows.agent_run import AgentRun
+from io_harness.workflows.result import Spend
 
+_log = structlog.get_logger(__name__)
 _CANCEL_NOTICE = timedelta(seconds=1)
 """A cancellation reaches an activity with its next heartbeat that isn't throttled."""
+_CLOSE_SECONDS = 15
+"""After this the worker ends although something of it still holds on."""
 _PASSED_THROUGH = ("io_harness.workflows", "pydantic", "pydantic_core", "annotated_types")
 
 
 class HarnessPlugin(SimplePlugin):
     """Brings workflow, activities and converter; fills only what is still at its default.
 
-    Give it to `Client.connect(plugins=[...])`: workers made from that client have it too. A
-    `Replayer` inherits nothing from a client and needs it of its own.
+    Give it to `Client.connect(plugins=[...])`: workers made from that client have it too, and given
+    to one of them again it adds nothing. A `Replayer` inherits nothing from a client and needs it of
+    its own. Beside a plugin that brings a payload converter of its own (which must carry pydantic
+    models) its place in a client's list doesn't matter; in a replayer's it comes last.
     """
 
     def __init__(self, settings: Settings | None = None, *, tools: Iterable[AnyTool] = ()) -> None:
@@ -67,39 +77,91 @@ class HarnessPlugin(SimplePlugin):
         )
         admission = AdmissionActivities(self._settings, reader, self._registry)
         mcp = McpActivities(self._settings, reader, store, self._mcp.pool)
+        self._activities: tuple[Callable[..., Any], ...] = (
+            admission.admit,
+            self._models.complete,
+            tool_calls.use_tool,
+            workspace.prepare,
+            mcp.list_mcp_tools,
+            workspace.verify,
+            workspace.land,
+            workspace.release,
+        )
+        self._workers = 0
         super().__init__(
             "io-harness",
             data_converter=_with_pydantic,
-            workflows=[AgentRun],
-            activities=[
-                admission.admit,
-                self._models.complete,
-                tool_calls.use_tool,
-                workspace.prepare,
-                mcp.list_mcp_tools,
-                workspace.verify,
-                workspace.land,
-                workspace.release,
-            ],
+            workflows=_with_agent_run,
+            activities=self._with_activities,
             workflow_runner=_passing_through,
             run_context=self._running,
         )
 
+    def configure_client(self, config: ClientConfig) -> ClientConfig:
+        """Leave the payload converter to a plugin further on in the list that brings its own."""
+        given = config["data_converter"]
+        config = super().configure_client(config)
+        plugins = list(config["plugins"])
+        later = plugins[plugins.index(self) + 1 :] if self in plugins else []
+        if any(_brings_converter(plugin, given) for plugin in later):
+            config["data_converter"] = given
+        return config
+
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        """Add workflow and activities, and shorten the notice of cancellations to a second."""
+        """Add workflow and activities, and shorten the notice of cancellations to a second.
+
+        Raises:
+            ValueError: the client's payload converter can't carry pydantic models; or the worker has
+                two of these plugins with different settings.
+        """
+        client = config["client"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+        _check_converter(client.data_converter)
+        for other in (*client.config()["plugins"], *config.get("plugins", ())):
+            if isinstance(other, HarnessPlugin) and other._settings != self._settings:
+                raise ValueError(
+                    "two HarnessPlugins with different settings in one worker; a worker made from a "
+                    "client has the client's plugins, so give it to the client alone"
+                )
         config = super().configure_worker(config)
         if config.get("max_heartbeat_throttle_interval") == timedelta(seconds=60):
             config["max_heartbeat_throttle_interval"] = _CANCEL_NOTICE
         return config
 
+    def _with_activities(
+        self, given: Sequence[Callable[..., Any]] | None
+    ) -> Sequence[Callable[..., Any]]:
+        """A name that is served already stays as it is."""
+        taken = {_activity_name(each) for each in given or ()}
+        ours = (each for each in self._activities if _activity_name(each) not in taken)
+        return [*(given or ()), *ours]
+
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
+        """Several workers of one client share what the plugin holds; the last one closes it."""
+        self._workers += 1
         try:
             yield
         finally:
-            await self._jobs.aclose()
-            await self._mcp.aclose()
-            await self._models.aclose()
+            self._workers -= 1
+            if self._workers == 0:
+                await self._close()
+
+    async def _close(self) -> None:
+        closing = {
+            asyncio.ensure_future(each): name
+            for name, each in (
+                ("jobs", self._jobs.aclose()),
+                ("MCP servers", self._mcp.aclose()),
+                ("connections to models", self._models.aclose()),
+            )
+        }
+        done, late = await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
+        for task in late:
+            task.cancel()
+            _log.warning("not closed in time", what=closing[task], seconds=_CLOSE_SECONDS)
+        for task in done:
+            if (error := task.exception()) is not None:
+                _log.warning("not closed", what=closing[task], error=str(error))
 
 
 def harness_worker(client: Client, *, task_queue: str = TASK_QUEUE, acts: bool = True) -> Worker:
@@ -119,6 +181,48 @@ def harness_worker(client: Client, *, task_queue: str = TASK_QUEUE, acts: bool =
         graceful_shutdown_timeout=timedelta(seconds=10),
         no_remote_activities=not acts,
     )
+
+
+def _activity_name(function: Callable[..., Any]) -> str | None:
+    definition = getattr(function, "__temporal_activity_definition", None)
+    return definition.name if definition is not None else None
+
+
+def _with_agent_run(given: Sequence[type] | None) -> Sequence[type]:
+    return list(given or ()) if AgentRun in (given or ()) else [*(given or ()), AgentRun]
+
+
+def _brings_converter(plugin: object, given: DataConverter) -> bool:
+    """Whether a plugin would exchange the default payload converter for one of its own."""
+    if isinstance(plugin, HarnessPlugin) or not isinstance(plugin, SimplePlugin):
+        return False
+    if given.payload_converter_class is not DefaultPayloadConverter:
+        return False
+    theirs = plugin.data_converter
+    found = theirs(given) if callable(theirs) else theirs
+    return found is not None and found.payload_converter_class is not DefaultPayloadConverter
+
+
+def _check_converter(converter: DataConverter) -> None:
+    """Raises:
+    ValueError: runs could not be read back.
+    """
+    sample = Spend(steps=1, usd=Decimal("0.5"))
+    payloads = converter.payload_converter
+    try:
+        same = payloads.from_payloads(payloads.to_payloads([sample]), [Spend]) == [sample]
+    except Exception as error:  # noqa: BLE001 - a converter of anybody's may raise anything
+        cause: Exception | None = error
+    else:
+        if same:
+            return
+        cause = None
+    name = converter.payload_converter_class.__name__
+    raise ValueError(
+        f"the client's payload converter, {name}, can't carry pydantic models: give HarnessPlugin to "
+        "Client.connect (not only to the worker), or derive your converter from "
+        "temporalio.contrib.pydantic.PydanticPayloadConverter"
+    ) from cause
 
 
 def _with_pydantic(converter: DataConverter | None) -> DataConverter:
