@@ -23,6 +23,7 @@ from io_harness.activities.admit import AdmissionActivities
 from io_harness.activities.mcp.listing import McpActivities
 from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.model import ModelActivities
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
@@ -64,16 +65,17 @@ class HarnessPlugin(SimplePlugin):
         self._registry = ToolRegistry(tools)
         reader = RunReader()
         store = SnapshotStore(self._settings.data_dir)
-        self._mcp = McpToolbox(self._settings, reader, store)
+        network = RunNetwork()
+        self._mcp = McpToolbox(self._settings, reader, store, network)
         self._jobs = JobTable(self._settings.data_dir)
         self._models = ModelActivities(
             self._settings, reader, self._registry.specs, store.get_blob, self._mcp.specs
         )
         tool_calls = ToolActivities(
-            self._settings, reader, store, self._registry, self._mcp, self._jobs
+            self._settings, reader, store, self._registry, self._mcp, self._jobs, network
         )
         workspace = WorkspaceActivities(
-            self._settings, reader, store, self._registry, self._mcp, self._jobs
+            self._settings, reader, store, self._registry, self._mcp, self._jobs, network
         )
         admission = AdmissionActivities(self._settings, reader, self._registry)
         mcp = McpActivities(self._settings, reader, store, self._mcp.pool)

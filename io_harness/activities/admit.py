@@ -44,7 +44,7 @@ class AdmissionActivities:
             return Admitted(
                 prices=check_models(contract, self._settings),
                 search_attributes=await registered_attributes(activity.client()),
-                effects=self._registry.effects,
+                effects=self._registry.effects(contract),
                 prompt_tokens=prompt_tokens(contract, tools),
             )
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from io_harness import sandbox
 from io_harness.workflows.contract import Command, TaskContract
 
+from .network import CommandNetwork
 from .tools.process import command_env, interpreter_roots, shell
 
 _MIB = 1024 * 1024
@@ -12,12 +13,17 @@ _KEPT = 256 * 1024
 
 
 async def run_command(
-    command: Command, root: Path, contract: TaskContract, seconds: int
+    command: Command,
+    root: Path,
+    contract: TaskContract,
+    seconds: int,
+    network: CommandNetwork | None = None,
 ) -> sandbox.Completed:
     """Run a command at `root`, which it may write to.
 
     Args:
         seconds: Wall time; it is also the ceiling of CPU time.
+        network: What it may reach; None is nothing.
 
     Raises:
         SandboxError: the sandbox failed, not the command.
@@ -31,6 +37,7 @@ async def run_command(
             mode="workspace_write",
             read_only_roots=interpreter_roots(),
             env=command_env(contract),
+            net=network.net if network is not None else sandbox.NetNone(),
             require=frozenset(contract.sandbox.require),
             limits=sandbox.Limits(
                 wall_seconds=seconds,

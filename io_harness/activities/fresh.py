@@ -10,6 +10,7 @@ from .commands import describe_end, run_command
 from .failure import failure
 from .git import Git
 from .ignored import bring_ignored
+from .network import CommandNetwork, OpenNetwork, nowhere
 from .notes import SourceNotes
 from .source import directory_of
 
@@ -17,7 +18,12 @@ _SHOWN = 4000
 
 
 async def fresh_copy(
-    git: Git, commit: str, base: str, notes: SourceNotes, contract: TaskContract
+    git: Git,
+    commit: str,
+    base: str,
+    notes: SourceNotes,
+    contract: TaskContract,
+    network: OpenNetwork = nowhere,
 ) -> None:
     """Fill git's work tree, whatever it held, with `commit`, and prepare it.
 
@@ -36,10 +42,10 @@ async def fresh_copy(
     if isinstance(source, DirectorySource):
         scratch = dataclasses.replace(git, index=git.index.with_name(git.index.name + ".source"))
         await bring_ignored(source, directory_of(source), base, git.work_tree, scratch)
-    await set_up(git.work_tree, contract)
+    await set_up(git.work_tree, contract, network())
 
 
-async def set_up(root: Path, contract: TaskContract) -> None:
+async def set_up(root: Path, contract: TaskContract, network: CommandNetwork | None) -> None:
     """Run the contract's set-up command.
 
     Raises:
@@ -48,9 +54,14 @@ async def set_up(root: Path, contract: TaskContract) -> None:
     source = contract.workspace
     if source.setup is None:
         return
-    completed = await run_command(source.setup, root, contract, source.setup_seconds)
+    completed = await run_command(source.setup, root, contract, source.setup_seconds, network)
     if not completed.ok:
         output = completed.stdout.text(_SHOWN).strip() or "(no output)"
+        if network is not None and (refused := network.refusals()):
+            output += (
+                f"\n{refused}What the set-up needs must be allowed by the policy (act net); what the "
+                "policy asks about is denied to it."
+            )
         raise failure(
             "SetupFailed",
             f"workspace.setup: the command {describe_end(completed)}; its output was:\n{output}",

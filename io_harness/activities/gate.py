@@ -76,13 +76,25 @@ class Gate:
     """Decides by the run's policy, what humans granted for this call, and whether they can be asked."""
 
     def __init__(
-        self, policy: Policy, grants: Iterable[Grant] = (), *, approval: Approval | None = None
+        self,
+        policy: Policy,
+        grants: Iterable[Grant] = (),
+        *,
+        approval: Approval | None = None,
+        denied: Iterable[str] = (),
     ) -> None:
+        """`denied`: digests of requests to which a human said no."""
         self._policy = policy.at_home(os.path.expanduser("~"))
         grants = tuple(grants)
+        self._denied = frozenset(denied)
         self._granted = frozenset((grant.of, grant.digest) for grant in grants)
         self._answers = {grant.digest: grant.answer for grant in grants if grant.of == "request"}
         self._can_ask = (approval or Approval()).can_ask
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, with `~` resolved."""
+        return self._policy
 
     def explain(self, act: Act, target: str | CommandLine, *, links: int = 1) -> Verdict:
         """The strictest of what the policy says about each act that this is made of.
@@ -163,6 +175,9 @@ class Gate:
             return
         shown = target if isinstance(target, str) else target.text
         digest = request_digest(act, shown, arguments, preview)
+        if digest in self._denied:
+            reason = Reason(effect="deny", rule="a human, who was asked", layer="approval")
+            raise Refused(worst.act, worst.target, reason)
         if ("request", digest) in self._granted:
             return
         if ("arguments", arguments_digest(arguments)) in self._granted:

@@ -12,20 +12,23 @@ from temporalio.service import RPCError
 from io_harness import sandbox
 from io_harness.workflows.contract import DirectorySource, GitSource, Source, TaskContract
 from io_harness.workflows.payloads import Prepared
+from io_harness.workflows.policy import may_reach_network, policy_of
 from io_harness.workflows.result import IsolationReport
 
 from .checkout import CopyPaths, check_out, clear
 from .fresh import set_up
+from .gate import Gate
 from .ignored import bring_ignored, list_ignored
 from .instructions import repository_instructions
 from .landing.targets import check_landing
 from .locks import FileLock, file_lock
+from .network import RunNetwork
 from .notes import to_note
 from .settings import Settings
 from .source import directory_of, import_source
 from .staging import stage_all
 from .store import SnapshotStore
-from .workspace_policy import workspace_policy
+from .workspace_policy import narrowed, workspace_policy
 
 
 async def prepare(
@@ -34,6 +37,7 @@ async def prepare(
     settings: Settings,
     store: SnapshotStore,
     client: Client,
+    network: RunNetwork,
 ) -> Prepared:
     """Find out what can be known to be wrong on this host before a model is paid, and make the copy.
 
@@ -45,7 +49,7 @@ async def prepare(
     await check_landing(contract, run_key)
     paths = CopyPaths.of(settings, run_key)
     async with file_lock(paths.lock) as lock:
-        base = await make_copy(store, paths, contract, lock, await namespace_id(client))
+        base = await make_copy(store, paths, contract, lock, await namespace_id(client), network)
     await workspace_policy(store, base)
     instructions = await repository_instructions(store, base)
     return Prepared(
@@ -53,13 +57,17 @@ async def prepare(
         repo=repo_name(contract.workspace),
         instructions=instructions,
         isolation=IsolationReport(backend=isolation.backend, levels=dict(isolation.levels.items())),
+        egress=network.take_counts(run_key),
     )
 
 
 async def strong_enough(contract: TaskContract) -> sandbox.Isolation:
     """What holds commands here, when that is all that the contract requires."""
     isolation = await sandbox.probe()
-    missing = isolation.missing(contract.sandbox.require)
+    required = set(contract.sandbox.require)
+    if "net_deny" in required and may_reach_network(policy_of(contract.policy)):
+        required.add("egress_allowlist")  # without, a command could go round the proxy
+    missing = isolation.missing(required)
     if missing:
         notes = "".join(f"\n  {note}" for note in isolation.notes)
         raise ApplicationError(
@@ -79,11 +87,13 @@ async def make_copy(
     contract: TaskContract,
     lock: FileLock,
     namespace: str | None = None,
+    network: RunNetwork | None = None,
 ) -> str:
     """Import the source, fill the copy, set it up, and take what is there then as the base.
 
     Args:
         namespace: Id of the Temporal namespace, noted for the garbage collector.
+        network: For the set-up; None lets it reach nothing.
     """
     paths.mark_dirty()
     git = paths.git(store, lock)
@@ -103,7 +113,11 @@ async def make_copy(
     if isinstance(contract.workspace, DirectorySource):
         directory = directory_of(contract.workspace)
         await bring_ignored(contract.workspace, directory, imported.tree, paths.root, scratch)
-    await set_up(paths.root, contract)
+    found = await workspace_policy(store, imported.tree)
+    gate = Gate(narrowed(contract, found), approval=contract.approval)
+    await set_up(
+        paths.root, contract, network.command(paths.run_key, gate) if network is not None else None
+    )
     await stage_all(git)
     tree = await git.line("write-tree")
     notes = imported.notes.model_copy(

@@ -15,6 +15,7 @@ from .checkout import CopyPaths, restore
 from .failure import failure
 from .fresh import fresh_copy
 from .locks import FileLock, file_lock
+from .network import OpenNetwork, nowhere
 from .settings import Settings
 from .staging import stage_all
 from .store import SnapshotStore
@@ -87,12 +88,16 @@ async def open_copy(
     base: str,
     *,
     access: Access = "write",
+    network: OpenNetwork = nowhere,
 ) -> AsyncIterator[WorkingCopy]:
     """Hold the run's copy, exactly at `base`, for the body.
 
     Readers share the copy; a writer has it alone, so that two attempts never interleave. It costs
     a millisecond or two where the copy is known to be at `base`, and a restore or a new checkout
     where it isn't. Ignored files stay as they are on a restore.
+
+    Args:
+        network: For the set-up, where the copy must be made again.
 
     Raises:
         UnknownSnapshot: the store has no snapshot `base`.
@@ -108,7 +113,7 @@ async def open_copy(
                     return
         async with file_lock(paths.lock) as lock:
             if not paths.clean_at(base):
-                await _bring_to(base, store, settings, paths, contract, lock)
+                await _bring_to(base, store, paths, contract, lock, network)
             if access == "write":
                 yield WorkingCopy(paths.root, base, store, paths, access, lock)
                 return
@@ -117,10 +122,10 @@ async def open_copy(
 async def _bring_to(
     base: str,
     store: SnapshotStore,
-    settings: Settings,
     paths: CopyPaths,
     contract: TaskContract,
     lock: FileLock,
+    network: OpenNetwork,
 ) -> None:
     await store.tree_of(base)  # first of all: is there such a snapshot?
     trust_index = paths.survived()
@@ -128,7 +133,7 @@ async def _bring_to(
     paths.mark_dirty()
     git = paths.git(store, lock)
     if not await restore(git, base, notes, trust_index=trust_index):
-        await fresh_copy(git, base, first, notes, contract)
+        await fresh_copy(git, base, first, notes, contract, network)
         if not await restore(git, base, notes, trust_index=True):  # what the set-up changed
             raise failure("SetupFailed", "workspace.setup left the copy so that git can't read it")
     paths.mark_clean(base)

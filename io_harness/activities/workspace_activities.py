@@ -17,9 +17,11 @@ from io_harness.workflows.payloads import (
 from io_harness.workflows.result import VerificationReport
 
 from .failure import told
+from .gate import Gate
 from .heartbeat import heartbeating
 from .landing import land
 from .mcp.toolbox import McpToolbox
+from .network import RunNetwork
 from .prepare import prepare
 from .release import release
 from .run_reader import RunReader
@@ -28,6 +30,7 @@ from .store import SnapshotStore
 from .tools.jobs import JobTable
 from .tools.registry import ToolRegistry
 from .verification import verify
+from .workspace_policy import RunPolicies
 
 
 class WorkspaceActivities:
@@ -41,6 +44,7 @@ class WorkspaceActivities:
         registry: ToolRegistry,
         mcp: McpToolbox,
         jobs: JobTable,
+        network: RunNetwork,
     ) -> None:
         self._settings = settings
         self._reader = reader
@@ -48,20 +52,37 @@ class WorkspaceActivities:
         self._registry = registry
         self._mcp = mcp
         self._jobs = jobs
+        self._network = network
+        self._policies = RunPolicies(store)
 
     @activity.defn(name="prepare")
     async def prepare(self, given: PrepareInput) -> Prepared:
         async with _alive():
             contract = await self._reader.contract(given.run)
             return await prepare(
-                contract, given.run.key, self._settings, self._store, activity.client()
+                contract,
+                given.run.key,
+                self._settings,
+                self._store,
+                activity.client(),
+                self._network,
             )
 
     @activity.defn(name="verify")
     async def verify(self, given: VerifyInput) -> VerificationReport:
         async with _alive():
             contract = await self._reader.contract(given.run)
-            return await verify(contract, given, self._settings, self._store)
+            key = given.run.key
+            policy = await self._policies.policy(contract, key)
+            gate = Gate(policy.remember(*given.remembered), approval=contract.approval)
+            report = await verify(
+                contract,
+                given,
+                self._settings,
+                self._store,
+                lambda: self._network.command(key, gate),
+            )
+            return report.model_copy(update={"egress": self._network.take_counts(key)})
 
     @activity.defn(name="land")
     async def land(self, given: LandInput) -> LandOutcome:
@@ -74,7 +95,10 @@ class WorkspaceActivities:
         async with _alive():
             await self._jobs.stop_run(given.run.key)
             await self._mcp.close_run(given.run.key)
-            return await release(given, self._settings, self._store)
+            released = await release(given, self._settings, self._store)
+            counts = self._network.take_counts(given.run.key)
+            self._network.forget(given.run.key)
+            return released.model_copy(update={"egress": counts})
 
 
 @asynccontextmanager

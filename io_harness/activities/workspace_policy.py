@@ -34,6 +34,12 @@ async def workspace_policy(store: SnapshotStore, base: str) -> Policy | None:
         raise failure("BadPolicy", f"the workspace's policy file is not valid: {error}") from None
 
 
+def narrowed(contract: TaskContract, found: Policy | None) -> Policy:
+    """The contract's policy, narrowed by the workspace's own, if it has one."""
+    own = policy_of(contract.policy)
+    return own if found is None else own.narrowed(found)
+
+
 class RunPolicies:
     """The policies of runs. One per worker."""
 
@@ -56,6 +62,4 @@ class RunPolicies:
         self._found.move_to_end(run_key)
         while len(self._found) > _KEPT:
             self._found.popitem(last=False)
-        found = self._found[run_key]
-        own = policy_of(contract.policy)
-        return own if found is None else own.narrowed(found)
+        return narrowed(contract, self._found[run_key])

@@ -119,6 +119,7 @@ class AgentRun:
             scope=scope,
             admitted=admitted,
             prepared=prepared,
+            egress=prepared.egress,
             head=prepared.base,
             transcript=Transcript([UserMessage(origin="goal", text=_opening(contract, prepared))]),
             ledger=Ledger(budget=contract.budget),

@@ -60,7 +60,11 @@ async def _verify(state: RunState, claim: FinishArgs) -> VerificationReport:
     publish(state)
     seconds = state.contract.workspace.setup_seconds + check_seconds(state.contract.verification)
     arg = VerifyInput(
-        run=state.scope, base=state.prepared.base, head=state.head, answer=claim.answer
+        run=state.scope,
+        base=state.prepared.base,
+        head=state.head,
+        answer=claim.answer,
+        remembered=tuple(state.remembered),
     )
     options = calls.Options(
         attempt_seconds=seconds + 120, total_seconds=state.clock(), task_queue=state.tools_queue
@@ -76,6 +80,7 @@ async def _verify(state: RunState, claim: FinishArgs) -> VerificationReport:
             code=failure_code(error),
         ) from error
     state.activity = "working"
+    state.count(report.egress)
     return report
 
 
@@ -179,7 +184,9 @@ async def conclude(state: RunState, ended: RunEnded) -> RunResult:
     )
     ref, reason = None, ended.reason
     try:
-        ref = (await calls.release(arg, state.tools_queue, f"release ({ended.outcome})")).ref
+        released = await calls.release(arg, state.tools_queue, f"release ({ended.outcome})")
+        ref = released.ref
+        state.count(released.egress)
     except ActivityError as error:
         # The result stands; what was not released is collected later as garbage.
         reason += f" (the run's copy could not be released: {failure_text(error)})"
@@ -199,6 +206,7 @@ async def conclude(state: RunState, ended: RunEnded) -> RunResult:
         spend=state.ledger.spend,
         models=tuple(state.served),
         isolation=state.prepared.isolation,
+        egress=state.egress,
         remembered=tuple(state.remembered),
         labels=state.contract.labels,
     )

@@ -33,6 +33,7 @@ async def call_model(
             reraise_cancel(error)
             failed = _failed(state, error)
         else:
+            state.count(completion.egress)
             used = completion.usage + completion.retried
             state.ledger = state.ledger.settle(used, completion.cost_usd)
             if completion.finish == "context_overflow":

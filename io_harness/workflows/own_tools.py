@@ -60,10 +60,15 @@ def question_request(question: str) -> ApprovalRequest:
     )
 
 
-def retry_request(tool: str, arguments: str, failure: str) -> ApprovalRequest:
-    """A call that can't be repeated ended without a known result; a human says what now."""
+def retry_request(tool: str, arguments: str, failure: str, times: int) -> ApprovalRequest:
+    """A call that can't be repeated ended without a known result; a human says what now.
+
+    Args:
+        times: How often that happened to this call; each is a request of its own.
+    """
+    lost = failure if times == 1 else f"{failure}; attempt {times}"
     preview = (
-        f"{tool} {arguments}\n\nThe call began, and its result was lost ({failure}). It may or may "
+        f"{tool} {arguments}\n\nThe call began, and its result was lost ({lost}). It may or may "
         "not have had its effect, and repeating it may have the effect twice. Decide retry, skip "
         "or abort."
     )

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from .contract import Price
+from .egress import EgressCount
 from .messages import AssistantMessage, Observation, ToolCall
 from .model import Record
 from .result import (
@@ -82,6 +83,8 @@ class Prepared(Record):
     instructions: str | None = None
     """What the repository's authors tell agents (AGENTS.md), delimited."""
     isolation: IsolationReport
+    egress: tuple[EgressCount, ...] = ()
+    """Connections that the set-up wanted."""
 
 
 # --- complete -------------------------------------------------------------------------------------
@@ -120,6 +123,8 @@ class Completion(Record):
     """What failed attempts at this call are known to have used."""
     cost_usd: Decimal | None
     """Of all attempts; None: the price is not known."""
+    egress: tuple[EgressCount, ...] = ()
+    """Connections that were wanted since the last result that told."""
 
 
 class ModelFailure(Record):
@@ -193,6 +198,8 @@ class UseToolInput(Record):
     grants: tuple[Grant, ...] = ()
     remembered: tuple[Rule, ...] = ()
     """Rules that a human allowed for the rest of the run; a deny still beats them."""
+    denied: tuple[str, ...] = ()
+    """Digests of requests of act net that a human denied for this call: it goes on without them."""
     preview_only: bool = False
     """Only find out whether the call would ask; it then has no effect whatever the policy says."""
 
@@ -207,13 +214,17 @@ class ToolDone(Record):
     """Set if the policy refused the call; it then had no effect."""
     tools_changed: bool = False
     """An MCP server's list of tools is no longer the recorded one."""
+    egress: tuple[EgressCount, ...] = ()
+    """Connections that were wanted since the last result that told."""
 
 
 class NeedsApproval(Record):
-    """The call had no effect; a human is asked first."""
+    """The call had no effect on the workspace; a human is asked first."""
 
     kind: Literal["needs_approval"] = "needs_approval"
     requests: Annotated[tuple[ApprovalRequest, ...], Field(min_length=1)]
+    egress: tuple[EgressCount, ...] = ()
+    """As in `ToolDone`: a command that asks about a host has run up to there."""
 
 
 class WouldAct(Record):
@@ -233,6 +244,8 @@ class VerifyInput(Record):
     base: str
     head: str
     answer: JsonValue = None
+    remembered: tuple[Rule, ...] = ()
+    """As in `UseToolInput`."""
 
 
 class LandInput(Record):
@@ -263,3 +276,5 @@ class ReleaseInput(Record):
 class Released(Record):
     ref: str
     """Ref in the snapshot store that keeps the work."""
+    egress: tuple[EgressCount, ...] = ()
+    """Connections that were wanted since the last result that told."""

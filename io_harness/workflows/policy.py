@@ -170,6 +170,34 @@ def _at_home(rule: Rule, home: str) -> Rule:
     return rule.model_copy(update={"target": moved(rule.targets), "unless": moved(rule.unless)})
 
 
+def net_rules(policy: Policy) -> tuple[Rule, ...]:
+    """The policy's own rules about hosts, remembered ones included; those of its bounds are not."""
+    own = [rule for layer in policy.all_layers for rule in layer.rules]
+    return tuple(rule for rule in (*own, *policy.remembered) if "net" in rule.acts)
+
+
+def may_reach_network(policy: Policy) -> bool:
+    """Whether there could be a host that the policy allows, or asks about. Never False for a policy
+    under which a connection could be made."""
+    rules = net_rules(policy)
+    everywhere = {"*", "*:*"}
+    if any(r.effect == "deny" and not r.unless and everywhere & {*r.targets} for r in rules):
+        return False
+    permits = policy.all_defaults.net != "deny" or any(r.effect != "deny" for r in rules)
+    return permits and all(may_reach_network(bound) for bound in policy.within)
+
+
+def names_host(policy: Policy, host: str) -> bool:
+    """Whether a rule that allows or asks names just this host, not by a wildcard. Of a policy that was
+    contained or narrowed, the containing one must."""
+    named = any(
+        host in (pattern, pattern.rpartition(":")[0])
+        for rule in net_rules(policy)
+        for pattern in (rule.targets if rule.effect != "deny" else ())
+    )
+    return named or (bool(policy.within) and names_host(policy.within[0], host))
+
+
 PolicySpec = PresetName | Policy
 """A preset's name, or a policy."""
 

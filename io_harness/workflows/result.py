@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from .egress import EgressCount
 from .messages import ModelRef
 from .model import Record
 from .rules import Rule
@@ -100,6 +101,8 @@ class VerificationReport(Record):
     checks: tuple[CheckReport, ...]
     snapshot: str
     """The commit that was verified."""
+    egress: tuple[EgressCount, ...] = ()
+    """Connections that were wanted meanwhile."""
 
 
 class FileChange(Record):
@@ -168,6 +171,8 @@ class RunResult(Record):
     models: tuple[ModelRef, ...] = ()
     """Which models served."""
     isolation: IsolationReport | None = None
+    egress: tuple[EgressCount, ...] = ()
+    """How many connections were allowed and denied, per host and port."""
     remembered: tuple[Rule, ...] = ()
     """Rules that a human allowed during the run, to be kept in a policy file if they are meant to
     stay."""

@@ -7,6 +7,7 @@ from temporalio import workflow
 
 from .approvals import ApprovalBook, BookState
 from .contract import TaskContract
+from .egress import EgressCount, added
 from .ledger import Ledger
 from .mcp import McpState
 from .messages import ModelRef
@@ -45,6 +46,7 @@ class Carried(Record):
     summary: str
     answer: JsonValue
     mcp: McpState = McpState()
+    egress: tuple[EgressCount, ...] = ()
 
 
 @dataclass
@@ -80,6 +82,8 @@ class RunState:
     """What the agent said it did, in its last claim."""
     answer: JsonValue = None
     mcp: McpState = field(default_factory=McpState)
+    egress: tuple[EgressCount, ...] = ()
+    """Connections so far, as the activities' results told."""
     landing: LandReport | None = None
     waits: int = 0
     """Approvals waited for at this moment, and since when."""
@@ -114,6 +118,7 @@ class RunState:
             summary=carried.summary,
             answer=carried.answer,
             mcp=carried.mcp,
+            egress=carried.egress,
             activity="working",
         )
 
@@ -141,6 +146,7 @@ class RunState:
             summary=self.summary,
             answer=self.answer,
             mcp=self.mcp,
+            egress=self.egress,
         )
 
     def effect_of(self, tool: str) -> Effect:
@@ -164,6 +170,10 @@ class RunState:
     def tools_queue(self) -> str | None:
         """Task queue of what touches the workspace; None: the run's own."""
         return self.contract.sandbox.task_queue
+
+    def count(self, egress: tuple[EgressCount, ...]) -> None:
+        """Add connections that an activity's result tells of."""
+        self.egress = added(self.egress, egress)
 
     @property
     def step(self) -> int:

@@ -4,6 +4,7 @@ from pydantic import JsonValue
 
 from .approvals import LoggedDecision, PendingApproval
 from .contract import Budget
+from .egress import EgressCount
 from .messages import ModelRef
 from .model import Record
 from .own_tools import Plan
@@ -37,6 +38,7 @@ class ResultSoFar(Record):
     """Text of the model's last message."""
     decisions: tuple[LoggedDecision, ...]
     isolation: IsolationReport | None
+    egress: tuple[EgressCount, ...] = ()
     answer: JsonValue = None
 
 
@@ -64,4 +66,5 @@ def result_so_far(state: RunState) -> ResultSoFar:
         last_words=next(words, ""),
         decisions=state.book.log,
         isolation=state.prepared.isolation,
+        egress=state.egress,
     )

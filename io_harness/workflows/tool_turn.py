@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -63,6 +64,10 @@ class Turn:
     grants: dict[int, list[Grant]] = field(default_factory=dict)
     rewritten: dict[int, ToolCall] = field(default_factory=dict)
     denied: dict[int, Decision | None] = field(default_factory=dict)
+    without: dict[int, list[tuple[ApprovalRequest, Decision | None]]] = field(default_factory=dict)
+    """Hosts that a human denied to a call, which goes on without them."""
+    losses: Counter[int] = field(default_factory=Counter)
+    """How often the result of a call that can't be repeated was lost."""
     previewed: bool = False
     changed: bool = False
     results: list[tuple[ToolCall, Observation]] = field(default_factory=list)
@@ -162,17 +167,14 @@ class Turn:
                 case Observation():
                     return outcome
                 case ToolDone():
+                    self.state.count(outcome.egress)
                     self.changed = self.changed or outcome.head != self.state.head
                     self.state.head = outcome.head
                     if outcome.tools_changed:
                         self.state.mcp = self.state.mcp.model_copy(update={"stale": True})
-                    if actual is not call:
-                        note = f"(A human changed the arguments to {_json(actual)}.)\n"
-                        return outcome.observation.model_copy(
-                            update={"text": note + outcome.observation.text}
-                        )
-                    return outcome.observation
+                    return self._noted(position, outcome.observation)
                 case NeedsApproval():
+                    self.state.count(outcome.egress)
                     await self._approve(position, outcome.requests)
                 case WouldAct():
                     raise RuntimeError("use_tool answered a call as if it were a preview")
@@ -180,10 +182,18 @@ class Turn:
                     assert_never(outcome)
         return _error("not executed: what the call would do changed with every approval")
 
+    def _noted(self, position: int, observation: Observation) -> Observation:
+        """The observation, and what humans did to the call."""
+        notes = [_without(request, by) for request, by in self.without.get(position, ())]
+        if position in self.rewritten:
+            changed = _json(self.rewritten[position])
+            notes.insert(0, f"(A human changed the arguments to {changed}.)\n")
+        return observation.model_copy(update={"text": "".join(notes) + observation.text})
+
     async def _invoke(
         self, position: int, call: ToolCall, *, preview_only: bool = False
     ) -> ToolDone | NeedsApproval | WouldAct | Observation:
-        effect = self.state.effect_of(call.name)
+        effect = "read" if preview_only else self.state.effect_of(call.name)
         arg = UseToolInput(
             run=self.state.scope,
             step=self.state.step,
@@ -191,6 +201,7 @@ class Turn:
             call=self._reference(position, call),
             grants=(*self.grants.get(position, ()), *self.state.mcp.grants),
             remembered=tuple(self.state.remembered),
+            denied=tuple(request.digest for request, _ in self.without.get(position, ())),
             preview_only=preview_only,
         )
         limit = self.state.tool_seconds(call.name)
@@ -219,7 +230,8 @@ class Turn:
     async def _retry_or_skip(
         self, position: int, call: ToolCall, failure: str
     ) -> Observation | None:
-        request = retry_request(call.name, _json(call), failure)
+        self.losses[position] += 1
+        request = retry_request(call.name, _json(call), failure, self.losses[position])
         (decision,) = await ask(self.state, self.state.step, ((position, request),))
         if decision is not None and decision.verdict == "retry":
             return None
@@ -268,7 +280,10 @@ class Turn:
 
     def _take(self, position: int, request: ApprovalRequest, decision: Decision | None) -> None:
         if decision is None or decision.verdict != "approve":
-            self.denied[position] = decision
+            if request.act == "net":
+                self.without.setdefault(position, []).append((request, decision))
+            else:
+                self.denied[position] = decision
             return
         grants = self.grants.setdefault(position, [])
         if decision.edit is not None:
@@ -297,6 +312,13 @@ def _json(call: ToolCall) -> str:
 
 def _error(text: str) -> Observation:
     return Observation(text=text, is_error=True)
+
+
+def _without(request: ApprovalRequest, decision: Decision | None) -> str:
+    if decision is None:
+        return f"(Nobody approved {request.target} in time.)\n"
+    words = f": {decision.reason}" if decision.reason else ""
+    return f"({request.target} was denied by {decision.by or 'a human'}{words}.)\n"
 
 
 def _denied(decision: Decision | None) -> Observation:

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, assert_never
 from urllib.parse import urlsplit
 
 from io_harness import sandbox
+from io_harness.activities.egress import GateJudge
 from io_harness.activities.gate import CommandLine, Gate
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.settings import Settings
 from io_harness.activities.tools.process import interpreter_roots
-from io_harness.sandbox.egress import Proxy, Question, Session, Target, canonical_host
+from io_harness.sandbox.egress import Question, Session, Target, canonical_host
+from io_harness.sandbox.network import through_proxy
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.mcp_contract import HttpServer, StdioServer
-from io_harness.workflows.policy import Policy
+from io_harness.workflows.policy import Policy, may_reach_network
 
-from .egress import PolicyJudge, sandbox_net
 from .secrets import resolve
 
 if TYPE_CHECKING:
@@ -102,19 +104,21 @@ def target_of(server: HttpServer) -> Target:
 
 @asynccontextmanager
 async def open_streams(
-    server: "Server", place: Place, settings: Settings, proxy: Proxy, link: "Link"
+    server: "Server", place: Place, settings: Settings, network: RunNetwork, link: "Link"
 ) -> AsyncIterator[Any]:
     """The server's messages, in and out.
 
     Raises:
         MissingCredential, NotStarted
     """
-    session = _egress(server, place)
+    session = _egress(server, place, network)
     match server:
         case StdioServer():
             from .stdio import stdio_link
 
-            plan = _plan(server, place, settings, sandbox_net(place.policy, session, proxy))
+            reaches = may_reach_network(place.policy)
+            net = through_proxy(network.proxy, session) if reaches else sandbox.NetNone()
+            plan = _plan(server, place, settings, net)
             async with stdio_link(plan, link) as streams:
                 yield streams
         case HttpServer():
@@ -126,7 +130,7 @@ async def open_streams(
             headers = resolve(server.headers, server, settings)
             seconds = float(server.connect_seconds)
             async with (
-                http_client(session, proxy.resolver, headers, seconds, link) as client,
+                http_client(session, network.proxy.resolver, headers, seconds, link) as client,
                 streamable_http_client(
                     server.url, http_client=client, max_sse_event_size=MESSAGE_BYTES
                 ) as streams,
@@ -136,7 +140,7 @@ async def open_streams(
             assert_never(server)
 
 
-def _egress(server: "Server", place: Place) -> Session:
+def _egress(server: "Server", place: Place, network: RunNetwork) -> Session:
     """What the server may reach. A host that the policy asks about is the server's own address, which
     was asked about before it came here; no other question is answered with yes."""
     own = target_of(server) if isinstance(server, HttpServer) else None
@@ -144,8 +148,7 @@ def _egress(server: "Server", place: Place) -> Session:
     async def answer(question: Question) -> bool:
         return question.target == own
 
-    judge = PolicyJudge(place.policy, place.gate)
-    return Session(f"{place.run_key}/{server.id}", judge, ask=answer)
+    return network.session(place.run_key, GateJudge(place.gate), answer)
 
 
 def _plan(server: StdioServer, place: Place, settings: Settings, net: sandbox.Net) -> sandbox.Plan:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.settings import Settings
-from io_harness.sandbox.egress import Proxy
 from io_harness.workflows.mcp_contract import StdioServer
 
 from .errors import NotStarted
@@ -27,13 +27,15 @@ _Key = tuple[str, str]
 class Pool:
     """One per worker and event loop."""
 
-    def __init__(self, settings: Settings, *, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self, settings: Settings, network: RunNetwork, *, idle_seconds: float = IDLE_SECONDS
+    ) -> None:
         self._settings = settings
+        self._network = network
         self._idle_seconds = idle_seconds
         self._open: dict[_Key, Connection] = {}
         self._places: dict[_Key, tuple[int, int] | None] = {}
         self._locks: defaultdict[_Key, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._proxy: Proxy | None = None
         self._reaper: asyncio.Task[None] | None = None
 
     async def connection(self, server: "Server", place: Place) -> "Connection":
@@ -90,9 +92,7 @@ class Pool:
         # The client takes a second to import, and a worker may never need it.
         from .connection import Connection
 
-        if self._proxy is None:
-            self._proxy = Proxy()
-        streams = partial(open_streams, server, place, self._settings, self._proxy)
+        streams = partial(open_streams, server, place, self._settings, self._network)
         connection = Connection(server, streams)
         try:
             await connection.open()

@@ -1,5 +1,6 @@
 """The MCP tools of runs, as the rest of a worker knows them."""
 
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.providers.base import ToolSpec
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
@@ -20,8 +21,10 @@ from .pool import Pool
 class McpToolbox:
     """One per worker."""
 
-    def __init__(self, settings: Settings, reader: RunReader, store: SnapshotStore) -> None:
-        self.pool = Pool(settings)
+    def __init__(
+        self, settings: Settings, reader: RunReader, store: SnapshotStore, network: RunNetwork
+    ) -> None:
+        self.pool = Pool(settings, network)
         self._policies = RunPolicies(store)
         self._reader = reader
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError
 
+from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import Effect
 
@@ -44,6 +45,10 @@ class AnyTool(ABC):
     name: str
     description: str
     effect: Effect
+
+    def effect_under(self, contract: TaskContract) -> Effect:
+        """The effect class under a contract; `effect` unless a tool says otherwise."""
+        return self.effect
 
     @abstractmethod
     def input_schema(self) -> dict[str, JsonValue]:

@@ -2,11 +2,14 @@
 
 from pydantic import Field
 
+from io_harness.activities.network import Asks
+from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
+from io_harness.workflows.payloads import Effect
 
 from .base import Args, Tool, Word
 from .context import ToolContext
-from .process import command_plan, exec_wanted, execute
+from .process import command_effect, command_plan, exec_wanted, execute
 
 
 class RunCommandArgs(Args):
@@ -23,6 +26,17 @@ class RunCommand(Tool[RunCommandArgs]):
 
     async def run(self, args: RunCommandArgs, ctx: ToolContext) -> Observation:
         longest = ctx.contract.sandbox.limits.wall_seconds
-        plan = await command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
+        seconds = min(args.timeout_seconds or longest, longest)
+        network = ctx.network.command(
+            ctx.run_key,
+            ctx.gate,
+            Asks(
+                ctx.call, args.command, "It was ended there. If approved, it runs from its start."
+            ),
+        )
+        plan = await command_plan(ctx, args.command, seconds, network.net)
         ctx.require(exec_wanted(args.command, plan))
-        return await execute(plan, ctx)
+        return await execute(plan, ctx, network)
+
+    def effect_under(self, contract: TaskContract) -> Effect:
+        return command_effect(contract)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from io_harness.activities.gate import ApprovalNeeded, CommandLine, Gate, PreviewKind
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.outputs import RunOutputs
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import ToolCall
@@ -62,6 +63,8 @@ class ToolContext:
     blobs: BlobStore
     history: History
     """The agent's commits."""
+    network: RunNetwork
+    """What its commands may reach."""
     jobs: JobTable
     run_is_over: RunIsOver
     """Whether the run has ended, on whichever worker."""

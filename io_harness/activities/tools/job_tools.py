@@ -4,13 +4,15 @@ import time
 
 from pydantic import Field
 
+from io_harness.activities.network import Asks
+from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
-from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
+from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES, Effect
 
 from .base import Args, Tool, Word
-from .context import ToolContext
+from .context import AsksNeeded, ToolContext
 from .jobs import Job
-from .process import command_plan, ending, exec_wanted
+from .process import command_effect, command_plan, ending, exec_wanted
 from .terminal import Terminal
 
 _PAGE = INLINE_OUTPUT_BYTES // 2  # an escaped byte takes up to four
@@ -34,11 +36,20 @@ class StartJob(Tool[StartJobArgs]):
 
     async def run(self, args: StartJobArgs, ctx: ToolContext) -> Observation:
         longest = ctx.contract.budget.working_seconds
-        plan = await command_plan(ctx, args.command, min(args.timeout_seconds or longest, longest))
+        seconds = min(args.timeout_seconds or longest, longest)
+        network = ctx.network.command(
+            ctx.run_key,
+            ctx.gate,
+            Asks(ctx.call, args.command, "It runs in the background, and the connection waits."),
+        )
+        plan = await command_plan(ctx, args.command, seconds, network.net)
         ctx.require(exec_wanted(args.command, plan))
-        job = await ctx.jobs.start(ctx.run_key, ctx.call.id, plan, ctx.run_is_over)
+        job = await ctx.jobs.start(ctx.run_key, ctx.call.id, plan, network, ctx.run_is_over)
         await job.wait(0, _FIRST_LOOK_SECONDS)
         return _observe(job, 0)
+
+    def effect_under(self, contract: TaskContract) -> Effect:
+        return command_effect(contract)
 
 
 class JobOutputArgs(Args):
@@ -51,12 +62,14 @@ class JobOutputArgs(Args):
 
 class JobOutput(Tool[JobOutputArgs]):
     name = "job_output"
-    description = "Read on in the output of a job."
+    description = "Read on in the output of a job, and see what it waits for."
     Args = JobOutputArgs
     effect = "write"  # what the job wrote to the copy until now becomes part of the snapshot
 
     async def run(self, args: JobOutputArgs, ctx: ToolContext) -> Observation:
         job = ctx.jobs.get(ctx.run_key, args.job)
+        if job.running and (questions := job.network.answer(ctx.gate)):
+            raise AsksNeeded(questions)
         ctx.require()
         await job.wait(args.cursor, args.wait_seconds)
         return _observe(job, args.cursor)
@@ -89,7 +102,13 @@ def _observe(job: Job, cursor: int) -> Observation:
     text = (terminal.feed(raw) + terminal.finish()).decode()
     end = cursor + len(raw)
     header = f"[{_state(job)}; bytes {cursor}-{end} of {job.size}; next cursor {end}]\n"
-    return Observation(text=header + text)
+    return Observation(text=header + job.network.refusals() + _waits(job) + text)
+
+
+def _waits(job: Job) -> str:
+    """The hosts about which a human is to be asked before the job goes on."""
+    hosts = ", ".join(request.target for request in job.network.questions) if job.running else ""
+    return f"[it waits to reach {hosts}; job_output asks for approval]\n" if hosts else ""
 
 
 def _state(job: Job) -> str:

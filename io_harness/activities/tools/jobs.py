@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from io_harness import sandbox
+from io_harness.activities.network import CommandNetwork
 
 from .errors import JobLost, TooManyJobs
 
@@ -29,6 +30,7 @@ class Job:
     call: str
     """Id of the call that started it."""
     plan: sandbox.Plan
+    network: CommandNetwork
     output: Path
     """Its raw output so far."""
     task: "asyncio.Task[sandbox.Completed]"
@@ -76,7 +78,14 @@ class JobTable:
         self._jobs: dict[str, Job] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
 
-    async def start(self, run_key: str, call: str, plan: sandbox.Plan, is_over: RunIsOver) -> Job:
+    async def start(
+        self,
+        run_key: str,
+        call: str,
+        plan: sandbox.Plan,
+        network: CommandNetwork,
+        is_over: RunIsOver,
+    ) -> Job:
         """Start a job. A job that an earlier attempt of the same call started is stopped first.
 
         Args:
@@ -98,7 +107,7 @@ class JobTable:
         output = self._data_dir / "outputs" / run_key / name
         output.parent.mkdir(parents=True, exist_ok=True)
         task = asyncio.create_task(sandbox.run(plan, spill=output))
-        job = self._jobs[name] = Job(name, run_key, call, plan, output, task)
+        job = self._jobs[name] = Job(name, run_key, call, plan, network, output, task)
         if run_key not in self._watches:
             self._watches[run_key] = asyncio.create_task(self._watch(run_key, is_over))
         return job

@@ -1,23 +1,28 @@
 """A command of the agent's: its plan for the sandbox, and what the model sees of it."""
 
+import asyncio
 import shutil
 import stat
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 from io_harness import sandbox
 from io_harness.activities.gate import CommandLine
+from io_harness.activities.network import REFUSALS_BYTES, CommandNetwork
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
-from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
+from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES, Effect
+from io_harness.workflows.policy import may_reach_network, policy_of
 
 from .blocking import in_thread
-from .context import ToolContext, Want
+from .context import AsksNeeded, ToolContext, Want
 from .errors import CommandNotStarted
 from .terminal import Terminal
 
 _MIB = 1024 * 1024
 _HEADER_BYTES = 512
+_NO_NETWORK = sandbox.NetNone()
 QUIET = {
     "CI": "1",
     "TERM": "dumb",
@@ -42,13 +47,17 @@ QUIET = {
 
 
 async def command_plan(
-    ctx: ToolContext, command: str, timeout_seconds: float | None = None
+    ctx: ToolContext,
+    command: str,
+    timeout_seconds: float | None = None,
+    net: sandbox.Net = _NO_NETWORK,
 ) -> sandbox.Plan:
     """The plan of a shell command line in the working copy. What the policy withholds from file tools
     is hidden from it too, where the sandbox can.
 
     Args:
         timeout_seconds: wall time instead of the contract's; CPU time grows with it.
+        net: what it may reach.
     """
     limits = _limits(ctx.contract, timeout_seconds)
     hidden, protected = await in_thread(lambda: _closed(ctx))
@@ -62,6 +71,7 @@ async def command_plan(
         protected=protected,
         env=command_env(ctx.contract),
         limits=limits,
+        net=net,
         require=frozenset(ctx.contract.sandbox.require),
     )
 
@@ -91,6 +101,11 @@ def exec_wanted(command: str, plan: sandbox.Plan) -> Want:
     """The command as the gate is asked about it."""
     line = CommandLine(command, plan.workspace, home=plan.env.get("HOME", "/"))
     return Want("exec", line, command, "command")
+
+
+def command_effect(contract: TaskContract) -> Effect:
+    """The working copy can be put back; what a command did to other hosts can not."""
+    return "unrepeatable" if may_reach_network(policy_of(contract.policy)) else "write"
 
 
 def shell() -> str:
@@ -127,23 +142,46 @@ def _limits(contract: TaskContract, timeout_seconds: float | None) -> sandbox.Li
     )
 
 
-async def execute(plan: sandbox.Plan, ctx: ToolContext) -> Observation:
-    """Run it and show what a terminal would, capped.
+async def execute(plan: sandbox.Plan, ctx: ToolContext, network: CommandNetwork) -> Observation:
+    """Run it and show what a terminal would, capped, and which hosts it was refused.
 
     Raises:
         CommandNotStarted: the sandbox failed, not the command.
+        AsksNeeded: it wants a host about which a human must be asked; it was ended there.
     """
     terminal = Terminal()
-    with ctx.outputs.recorder(inline_bytes=INLINE_OUTPUT_BYTES - _HEADER_BYTES) as recorder:
+    inline = INLINE_OUTPUT_BYTES - _HEADER_BYTES - REFUSALS_BYTES
+    with ctx.outputs.recorder(inline_bytes=inline) as recorder:
         try:
-            completed = await sandbox.run(
-                plan, on_output=lambda data: recorder.write(terminal.feed(data))
+            completed = await _unless_it_asks(
+                sandbox.run(plan, on_output=lambda data: recorder.write(terminal.feed(data))),
+                network,
             )
         except sandbox.SandboxError as error:
             raise CommandNotStarted(f"the sandbox could not run the command: {error}") from error
         recorder.write(terminal.finish())
-    header = f"[{ending(completed, plan.limits)}]\n"
+    header = f"[{ending(completed, plan.limits)}]\n{network.refusals()}"
     return recorder.observation(prefix=header, is_error=completed.cause != "exited")
+
+
+async def _unless_it_asks(
+    command: Coroutine[None, None, sandbox.Completed], network: CommandNetwork
+) -> sandbox.Completed:
+    """The end of the command.
+
+    Raises:
+        AsksNeeded: a human is to be asked first. The command was ended.
+    """
+    running, asked = asyncio.ensure_future(command), asyncio.ensure_future(network.asked())
+    try:
+        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if network.questions:
+            raise AsksNeeded(network.questions)
+        return await running
+    finally:
+        running.cancel()
+        asked.cancel()
+        await asyncio.wait({running, asked})
 
 
 def ending(completed: sandbox.Completed, limits: sandbox.Limits) -> str:

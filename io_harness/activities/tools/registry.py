@@ -80,10 +80,9 @@ class ToolRegistry:
             raise UnknownTool(f"there is no tool {name!r}; the tools are: {names}")
         return tool
 
-    @property
-    def effects(self) -> dict[str, Effect]:
-        """Effect class of each tool that `use_tool` runs."""
-        return {name: tool.effect for name, tool in self._tools.items()}
+    def effects(self, contract: TaskContract) -> dict[str, Effect]:
+        """Effect class of each tool that `use_tool` runs under this contract."""
+        return {name: tool.effect_under(contract) for name, tool in self._tools.items()}
 
     def specs(self, contract: TaskContract) -> tuple[ToolSpec, ...]:
         """What the model is offered under this contract: the same bytes on every turn."""

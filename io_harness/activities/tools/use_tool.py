@@ -9,6 +9,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from io_harness.activities.gate import Gate, Refused
 from io_harness.activities.mcp.toolbox import McpToolbox
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.outputs import RunOutputs
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
@@ -48,6 +49,7 @@ class ToolActivities:
         registry: ToolRegistry,
         mcp: McpToolbox,
         jobs: JobTable,
+        network: RunNetwork,
     ) -> None:
         self._settings = settings
         self._reader = reader
@@ -56,6 +58,7 @@ class ToolActivities:
         self._policies = RunPolicies(store)
         self._mcp = mcp
         self._jobs = jobs
+        self._network = network
 
     @activity.defn(name="use_tool")
     async def use_tool(self, given: UseToolInput) -> ToolOutcome:
@@ -64,6 +67,7 @@ class ToolActivities:
         async with _heartbeat() as progress:
             contract = await self._reader.contract(given.run)
             call = await self._call(given)
+            gate = await self._gate(contract, given)
             try:
                 tool = await self._mcp.tool(
                     given.run, contract, given.remembered, call.name
@@ -77,16 +81,21 @@ class ToolActivities:
                 contract,
                 given.base,
                 access="read" if tool.effect == "read" else "write",
+                network=lambda: self._network.command(given.run.key, gate),
             ) as copy:
-                outcome = await self._run(given, contract, call, tool, copy, progress)
+                outcome = await self._run(given, contract, gate, call, tool, copy, progress)
+        if isinstance(outcome, WouldAct):
+            return outcome
+        told: dict[str, object] = {"egress": self._network.take_counts(given.run.key)}
         if isinstance(outcome, ToolDone) and self._mcp.changed(given.run.key):
-            return outcome.model_copy(update={"tools_changed": True})
-        return outcome
+            told["tools_changed"] = True
+        return outcome.model_copy(update=told)
 
     async def _run(
         self,
         given: UseToolInput,
         contract: TaskContract,
+        gate: Gate,
         call: ToolCall,
         tool: AnyTool,
         copy: WorkingCopy,
@@ -96,11 +105,12 @@ class ToolActivities:
             run_key=given.run.key,
             root=copy.root,
             files=Beneath(copy.root),
-            gate=await self._gate(contract, given),
+            gate=gate,
             outputs=RunOutputs(self._settings.data_dir, given.run.key),
             contract=contract,
             blobs=self._store,
             history=History(self._store, given.base),
+            network=self._network,
             jobs=self._jobs,
             run_is_over=_run_is_over(),
             call=call,
@@ -139,7 +149,12 @@ class ToolActivities:
     async def _gate(self, contract: TaskContract, given: UseToolInput) -> Gate:
         """The gate of one call: the run's policy, and what humans decided so far."""
         policy = await self._policies.policy(contract, given.run.key)
-        return Gate(policy.remember(*given.remembered), given.grants, approval=contract.approval)
+        return Gate(
+            policy.remember(*given.remembered),
+            given.grants,
+            approval=contract.approval,
+            denied=given.denied,
+        )
 
     async def _call(self, given: UseToolInput) -> ToolCall:
         match given.call:

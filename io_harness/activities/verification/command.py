@@ -14,6 +14,7 @@ from io_harness import sandbox
 from io_harness.activities.checkout import CopyPaths
 from io_harness.activities.commands import describe_end, run_command
 from io_harness.activities.fresh import fresh_copy
+from io_harness.activities.network import OpenNetwork, nowhere
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.process import command_env
@@ -38,6 +39,8 @@ class Bench:
     store: SnapshotStore
     detail_bytes: int
     """Ceiling of one criterion's output in the report."""
+    network: OpenNetwork = nowhere
+    """What set-up and criterion may reach."""
 
 
 async def run_check(check: CommandCheck | TestsCheck, bench: Bench) -> CheckReport:
@@ -46,14 +49,15 @@ async def run_check(check: CommandCheck | TestsCheck, bench: Bench) -> CheckRepo
         async with _checkout(check, bench) as root:
             if missing := _missing_program(check.run, root, bench.contract):
                 return _errored(check, f"{missing} is not installed where verification runs")
-            completed = await run_command(check.run, root, bench.contract, check.seconds)
+            network = bench.network()
+            completed = await run_command(check.run, root, bench.contract, check.seconds, network)
     except sandbox.SandboxError as error:
         return _errored(check, f"the sandbox could not run it: {error}")
     except ApplicationError as error:
         if error.type != "SetupFailed":
             raise
         return _errored(check, "the set-up of the checkout failed", error.message)
-    return _judged(check, completed, bench)
+    return _judged(check, completed, network.refusals() if network else "", bench)
 
 
 @asynccontextmanager
@@ -69,16 +73,16 @@ async def _checkout(check: CommandCheck | TestsCheck, bench: Bench) -> AsyncIter
             store.git(index=paths.directory / "index.tree"),
             base, given.head, notes, check.protect, laid_over,
         )  # fmt: skip
-        await fresh_copy(git, tree, base, notes, bench.contract)
+        await fresh_copy(git, tree, base, notes, bench.contract, bench.network)
         yield paths.root
     finally:
         remove_tree(paths.directory)
 
 
 def _judged(
-    check: CommandCheck | TestsCheck, completed: sandbox.Completed, bench: Bench
+    check: CommandCheck | TestsCheck, completed: sandbox.Completed, refused: str, bench: Bench
 ) -> CheckReport:
-    output = completed.stdout.text(bench.detail_bytes)
+    output = refused + completed.stdout.text(bench.detail_bytes)
     report = CheckReport(
         kind=check.kind,
         verdict="failed",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, assert_never
 
 from io_harness.activities.failure import failure
+from io_harness.activities.network import OpenNetwork, nowhere
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.workflows.contract import (
@@ -30,7 +31,11 @@ Verdict = Literal["passed", "failed", "errored"]
 
 
 async def verify(
-    contract: TaskContract, given: VerifyInput, settings: Settings, store: SnapshotStore
+    contract: TaskContract,
+    given: VerifyInput,
+    settings: Settings,
+    store: SnapshotStore,
+    network: OpenNetwork = nowhere,
 ) -> VerificationReport:
     """Judge the snapshot `given.head` and the answer by the contract's criterion.
 
@@ -38,7 +43,7 @@ async def verify(
         ApplicationError: NothingToVerify; or the checkout could not be made.
     """
     await store.ready()
-    bench = Bench(contract, given, settings, store, _detail_bytes(contract))
+    bench = Bench(contract, given, settings, store, _detail_bytes(contract), network)
     verdicts: list[Verdict] = []
     reports: list[CheckReport] = []
     if not isinstance(contract.verification, NoCheck):

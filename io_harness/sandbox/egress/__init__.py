@@ -41,7 +41,7 @@ from io_harness.sandbox.egress.limits import (
 from io_harness.sandbox.egress.proxy import Proxy
 from io_harness.sandbox.egress.resolver import NotResolved, Resolver, SystemResolver
 from io_harness.sandbox.egress.rules import BadRule, Effect, Judge, Rule, Rules, Verdict
-from io_harness.sandbox.egress.session import LimitExceeded, Session
+from io_harness.sandbox.egress.session import LimitExceeded, Session, Usage
 
 __all__ = [
     "INSIDE_LISTENERS",
@@ -73,6 +73,7 @@ __all__ = [
     "Session",
     "SystemResolver",
     "Target",
+    "Usage",
     "Verdict",
     "Via",
     "canonical_host",

@@ -191,7 +191,7 @@ async def _pin(
     except NotResolved as error:
         return Denied(target.host, target.port, Reason.NOT_RESOLVED, verdict, str(error))
     for address in addresses:
-        if why := refusal(address, rules.opened):
+        if why := refusal(address, rules.opens(target)):
             detail = f"{address} is {why}"
             return Denied(target.host, target.port, Reason.ADDRESS_REFUSED, verdict, detail)
     return Allowed(target, verdict, asked, addresses)

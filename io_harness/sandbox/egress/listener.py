@@ -52,7 +52,9 @@ class Listeners:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _full(self, session: Session) -> bool:
-        return self._open >= self._max or session.open_connections >= session.limits.connections
+        return (
+            self._open >= self._max or session.usage.open_connections >= session.limits.connections
+        )
 
     async def _admit(
         self, sock: socket.socket, session: Session, role: Role, token: str | None
@@ -61,7 +63,7 @@ class Listeners:
         connection = Connection(wire, session, self._resolver, token)
         full = self._full(session)
         self._open += 1
-        session.open_connections += 1
+        session.usage.open_connections += 1
         try:
             await (connection.refuse_full(role) if full else connection.run(role))
         except OSError as error:
@@ -71,4 +73,4 @@ class Listeners:
         finally:
             wire.close()
             self._open -= 1
-            session.open_connections -= 1
+            session.usage.open_connections -= 1

@@ -49,9 +49,8 @@ class Verdict:
 class Judge(Protocol):
     """What decides about hosts: `Rules`, or a policy that the caller already has."""
 
-    @property
-    def opened(self) -> tuple[Network, ...]:
-        """Networks that the address table would refuse and that were opened by name."""
+    def opens(self, target: Target) -> tuple[Network, ...]:
+        """Networks that the address table would refuse and that the target may lead to all the same."""
         ...
 
     def judge(self, target: Target) -> Verdict:
@@ -140,6 +139,10 @@ class Rules:
     rules: tuple[Rule, ...] = ()
     default: Effect = Effect.DENY
     opened: tuple[Network, ...] = ()
+
+    def opens(self, target: Target) -> tuple[Network, ...]:
+        """`opened`, whatever the target."""
+        return self.opened
 
     def judge(self, target: Target) -> Verdict:
         """The effect on a target and the rule that caused it."""

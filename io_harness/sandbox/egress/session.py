@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from io_harness.sandbox.egress.asking import SharedAsk
 from io_harness.sandbox.egress.audit import AuditLog, AuditRow
@@ -21,15 +22,25 @@ class LimitExceeded(Exception):
     """A bound of the session was reached; the message names it."""
 
 
+@dataclass(slots=True)
+class Usage:
+    """What is used of the limits on connections and bytes: by one session, or by several of a run that
+    share it. "Up" leaves the run."""
+
+    open_connections: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
 class Session:
-    """One run's rules, counters and audit rows. Make one per run, close its listeners at its end.
+    """The rules, counters and audit rows of one run or of one of its commands.
 
     Attributes:
         name: shown in audit rows; the run's id is a good one.
         rules: read anew for every request; assign to change them.
         token: what a client must present to a loopback listener of this session.
         audit: the decisions.
-        open_connections, bytes_up, bytes_down: what is used of the limits. "Up" leaves the run.
+        usage: what is used of the limits.
     """
 
     def __init__(
@@ -40,15 +51,14 @@ class Session:
         ask: Ask | None = None,
         limits: EgressLimits | None = None,
         on_row: Callable[[AuditRow], None] | None = None,
+        usage: Usage | None = None,
     ) -> None:
         self.name = name
         self.rules: Judge = rules
         self.limits = limits or EgressLimits()
         self.token = secrets.token_urlsafe(32)
         self.audit = AuditLog(name, self.limits.audit_rows, on_row)
-        self.open_connections = 0
-        self.bytes_up = 0
-        self.bytes_down = 0
+        self.usage = usage or Usage()
         self._ask = SharedAsk(ask) if ask is not None else None
         self._address_of: dict[Host, str] = {}
         self._name_at: dict[str, Host] = {}
@@ -71,15 +81,15 @@ class Session:
         Raises:
             LimitExceeded: the session's total is used up.
         """
-        self.bytes_up += up
-        self.bytes_down += down
+        self.usage.bytes_up += up
+        self.usage.bytes_down += down
         if self.used_up:
             raise LimitExceeded(f"the run's network total of {self.limits.total_bytes} bytes")
 
     @property
     def used_up(self) -> bool:
         """Whether more was transferred than the session may."""
-        return self.bytes_up + self.bytes_down > self.limits.total_bytes
+        return self.usage.bytes_up + self.usage.bytes_down > self.limits.total_bytes
 
     def invent_address(self, host: Host) -> str | None:
         """The 127.1.x.y address that stands for the name inside, or None when no more are left."""

@@ -92,7 +92,7 @@ async def test_one_connection_too_many_is_told_so_and_the_next_gets_through(whos
             assert (await Tunnel.open(proxy, port)).status == 503
             assert session.audit.denied_by_reason == {Reason.LIMIT: 1}
             one.writer.close()
-            while session.open_connections > 1:
+            while session.usage.open_connections > 1:
                 await asyncio.sleep(0.01)
             assert (await Tunnel.open(proxy, port)).status == 200
             two.writer.close()
@@ -129,7 +129,7 @@ async def test_bytes_are_counted_in_both_directions_and_end_at_the_total() -> No
         async with served(session) as proxy:
             tunnel = await Tunnel.open(proxy, port)
             assert await tunnel.echoes(bytes(400))
-            assert (session.bytes_up, session.bytes_down) == (400, 400)
+            assert (session.usage.bytes_up, session.usage.bytes_down) == (400, 400)
             tunnel.writer.write(bytes(400))
             assert await asyncio.wait_for(tunnel.reader.read(), 5) == b""
             assert session.audit.denied_by_reason == {Reason.LIMIT: 1}
@@ -174,8 +174,8 @@ async def test_the_end_of_a_listener_ends_its_connections_and_leaves_nothing_ope
         session = session_for(port)
         async with served(session) as proxy:
             tunnels = [await Tunnel.open(proxy, port) for _ in range(20)]
-            assert session.open_connections == 20
-        assert session.open_connections == 0
+            assert session.usage.open_connections == 20
+        assert session.usage.open_connections == 0
         for tunnel in tunnels:
             assert await asyncio.wait_for(tunnel.reader.read(), 5) == b""
             tunnel.writer.close()
@@ -272,4 +272,4 @@ async def test_a_body_that_came_along_with_its_head_is_counted_once() -> None:
         # The head as the proxy writes it, and the body.
         lines = [b"POST / HTTP/1.1", b"Host: a.example:%d" % port, b"Content-Length: 500"]
         head = b"\r\n".join([*lines, b"Connection: close", b"", b""])
-        assert session.bytes_up == len(head) + 500
+        assert session.usage.bytes_up == len(head) + 500

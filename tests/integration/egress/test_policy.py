@@ -1,7 +1,5 @@
 """The policy as judge: it and the proxy's own rules mean the same by the same words."""
 
-import ipaddress
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,11 +70,11 @@ async def test_the_provider_layer_lifts_a_default_and_never_a_deny() -> None:
 
 
 @pytest.mark.parametrize("opened", [False, True])
-async def test_a_policy_does_not_lift_the_address_table_but_an_opened_network_does(
+async def test_a_policy_does_not_lift_the_address_table_but_a_target_that_was_written_out_does(
     opened: bool,
 ) -> None:
     local = parse_authority("localhost:11434")
-    networks = (ipaddress.ip_network("127.0.0.0/8"),) if opened else ()
-    judge = PolicyJudge(with_provider(policy_of(), local), networks)
+    written = frozenset({local}) if opened else frozenset()
+    judge = PolicyJudge(with_provider(policy_of(), local), written)
     decision = await decide("localhost", 11434, judge, Answers({"localhost": ["127.0.0.1"]}))
     assert isinstance(decision, Allowed if opened else Denied)

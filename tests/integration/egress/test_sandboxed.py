@@ -302,6 +302,6 @@ async def test_nothing_is_left_after_a_command(workspace: Path, proxy: Proxy) ->
     for _ in range(3):
         await sandboxed(workspace, net, *argv)
     assert session.audit.allowed == 4
-    assert session.open_connections == 0
+    assert session.usage.open_connections == 0
     assert len(asyncio.all_tasks()) <= tasks
     assert len(os.listdir("/proc/self/fd")) <= fds

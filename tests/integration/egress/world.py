@@ -76,7 +76,7 @@ class World:
         try:
             async with asyncio.timeout(15):
                 got = await self._exchange(sent, session, listener.getsockname()[1])
-                while session.open_connections:
+                while session.usage.open_connections:
                     await asyncio.sleep(0.002)
         finally:
             serving.cancel()

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from io_harness.activities.mcp.pool import Pool
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 
@@ -17,7 +18,9 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     (root / "in-workspace.txt").write_text("from the workspace")
     data_dir = tmp_path / "data"
     await SnapshotStore(data_dir).ready()
-    pool = Pool(Settings(data_dir=data_dir, credentials=frozenset({"MCP_TEST_TOKEN"})))
+    pool = Pool(
+        Settings(data_dir=data_dir, credentials=frozenset({"MCP_TEST_TOKEN"})), RunNetwork()
+    )
     yield Rig(root, data_dir, pool)
     await pool.aclose()
     assert pool.size == 0

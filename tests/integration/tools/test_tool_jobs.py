@@ -2,13 +2,21 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
+from io_harness.activities.gate import Gate
 from io_harness.activities.tools import jobs as jobs_module
+from io_harness.activities.tools.context import AsksNeeded
 from io_harness.activities.tools.errors import JobLost, TooManyJobs
 from io_harness.activities.tools.jobs import JobTable
+from io_harness.activities.tools.registry import ToolRegistry
+from io_harness.workflows.payloads import Grant
+from io_harness.workflows.policy import Policy
+from tests.integration.site import policy, serving
 from tests.unit.tools.conftest import Call, make_context
 
 
@@ -85,8 +93,10 @@ async def test_a_job_ends_with_its_run(
     async def is_over() -> bool:
         return over
 
-    plan = await command_plan(make_context(root, data_dir, "start_job", {}), BEAT)
-    await jobs.start("run-1", "c1", plan, is_over)
+    context = make_context(root, data_dir, "start_job", {})
+    plan = await command_plan(context, BEAT)
+    network = context.network.command("run-1", context.gate)
+    await jobs.start("run-1", "c1", plan, network, is_over)
     while not (root / "beat").exists():
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.5)
@@ -102,9 +112,11 @@ async def test_a_repeated_call_replaces_its_job(root: Path, data_dir: Path, jobs
     from io_harness.activities.tools.process import command_plan
     from tests.unit.tools.conftest import never
 
-    plan = await command_plan(make_context(root, data_dir, "start_job", {}), "sleep 100")
-    first = await jobs.start("run-1", "c1", plan, never)
-    second = await jobs.start("run-1", "c1", plan, never)
+    context = make_context(root, data_dir, "start_job", {})
+    plan = await command_plan(context, "sleep 100")
+    network = context.network.command("run-1", context.gate)
+    first = await jobs.start("run-1", "c1", plan, network, never)
+    second = await jobs.start("run-1", "c1", plan, network, never)
     assert not first.running
     assert second.running
 
@@ -117,3 +129,29 @@ async def test_there_is_a_ceiling(call: Call, monkeypatch: pytest.MonkeyPatch) -
         await call("start_job", command="sleep 100")
     await call("stop_job", job=first)
     await call("start_job", command="sleep 100")
+
+
+async def test_a_connection_that_asks_waits_in_the_job_for_the_answer(
+    root: Path, data_dir: Path, jobs: JobTable
+) -> None:
+    async with serving() as site:
+        asking = Policy.model_validate(policy(("ask", site.target)))
+
+        async def call(tool: str, grants: tuple[Grant, ...] = (), **arguments: JsonValue) -> str:
+            context = make_context(root, data_dir, tool, arguments, asking, jobs)
+            context = replace(context, gate=Gate(asking, grants))
+            return (await ToolRegistry().get(tool).call(arguments, context)).text
+
+        begun = await call("start_job", command=site.ask("one"))
+        job = job_of(begun)
+        await jobs.get("run-1", job).network.asked()
+        with pytest.raises(AsksNeeded) as asked:
+            await call("job_output", job=job)
+        (request,) = asked.value.requests
+        assert (request.act, request.target) == ("net", site.target)
+        assert site.paths == []
+        answered = await call(
+            "job_output", (Grant(digest=request.digest),), job=job, wait_seconds=20
+        )
+        assert site.paths == ["one"]
+        assert "hello one" in answered + await call("job_output", job=job, wait_seconds=20)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from io_harness.activities.gate import Gate
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.outputs import RunOutputs
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.beneath import Beneath
@@ -70,6 +71,7 @@ def make_context(
         contract=make_contract(**contract),
         blobs=SnapshotStore(data_dir),
         history=History(SnapshotStore(data_dir), "0" * 40),
+        network=RunNetwork(),
         jobs=jobs or JobTable(data_dir),
         run_is_over=never,
         call=ToolCall(id=f"call-{next(_numbers)}", name=tool, arguments=arguments),

@@ -72,7 +72,7 @@ def test_a_tool_describes_itself() -> None:
         "type": "object",
     }
     assert "ctx" not in str(specs["append"].input_schema)
-    assert ToolRegistry([ticket]).effects["ticket"] == "read"
+    assert ToolRegistry([ticket]).effects(make_contract())["ticket"] == "read"
 
 
 async def test_it_runs_under_the_policy_and_is_capped(root: Path, data_dir: Path) -> None:
