@@ -1,5 +1,6 @@
 """Connects to Temporal: the server that Temporal's own configuration names, else the embedded one."""
 
+import dataclasses
 import ipaddress
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -9,7 +10,7 @@ from typing import TypedDict
 
 from temporalio.client import Client, Plugin
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.converter import DataConverter
+from temporalio.converter import DataConverter, PayloadCodec
 from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
 from temporalio.service import GrpcCompression, RPCError
 
@@ -100,11 +101,29 @@ class _Extras(TypedDict, total=False):
 def _extras(settings: Settings, *, works: bool) -> _Extras:
     """What the client has besides its address: all activities for a worker, or no more than it takes
     to read, which is imported in half the time."""
+    codec = configured_codec()
     if not works:
-        return {"data_converter": pydantic_data_converter}
+        return {"data_converter": dataclasses.replace(pydantic_data_converter, payload_codec=codec)}
     from io_harness.plugin import HarnessPlugin
 
-    return {"plugins": [HarnessPlugin(settings)]}
+    return {"plugins": [HarnessPlugin(settings, codec=codec)]}
+
+
+def configured_codec() -> PayloadCodec | None:
+    """The payload codec that `IO_HARNESS_CODEC` names; None if it is unset.
+
+    Raises:
+        ConnectionFailed: there is no codec of that name.
+    """
+    match os.environ.get("IO_HARNESS_CODEC", ""):
+        case "":
+            return None
+        case "zstd":
+            from io_harness.codec import ZstdCodec
+
+            return ZstdCodec()
+        case other:
+            raise ConnectionFailed(f"IO_HARNESS_CODEC={other}: no such codec; it may be zstd")
 
 
 async def _connected(config: ClientConnectConfig, extras: _Extras) -> Client:

@@ -10,9 +10,9 @@ from typing import Any
 
 import structlog
 from temporalio.client import Client, ClientConfig
-from temporalio.common import WorkerDeploymentVersion
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import DataConverter, DefaultPayloadConverter
+from temporalio.converter import DataConverter, DefaultPayloadConverter, PayloadCodec
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker, WorkerConfig, WorkerDeploymentConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
@@ -52,11 +52,19 @@ class HarnessPlugin(SimplePlugin):
     models) its place in a client's list doesn't matter; in a replayer's it comes last.
     """
 
-    def __init__(self, settings: Settings | None = None, *, tools: Iterable[AnyTool] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        tools: Iterable[AnyTool] = (),
+        codec: PayloadCodec | None = None,
+    ) -> None:
         """
         Args:
             settings: The worker's configuration; by default from the environment.
             tools: Tools of your own, offered to the model besides the built-in ones.
+            codec: For payloads, like `io_harness.codec.ZstdCodec()`; a codec that the client's
+                converter has already stays.
 
         Raises:
             ValueError: two tools of one name.
@@ -92,7 +100,7 @@ class HarnessPlugin(SimplePlugin):
         self._workers = 0
         super().__init__(
             "io-harness",
-            data_converter=_with_pydantic,
+            data_converter=lambda converter: _filled(converter, codec),
             workflows=_with_agent_run,
             activities=self._with_activities,
             workflow_runner=_passing_through,
@@ -166,19 +174,31 @@ class HarnessPlugin(SimplePlugin):
                 _log.warning("not closed", what=closing[task], error=str(error))
 
 
-def harness_worker(client: Client, *, task_queue: str = TASK_QUEUE, acts: bool = True) -> Worker:
+def harness_worker(
+    client: Client,
+    *,
+    task_queue: str = TASK_QUEUE,
+    acts: bool = True,
+    version: WorkerDeploymentVersion | None = None,
+) -> Worker:
     """A worker for runs alone. `client` must have been connected with the plugin.
 
     Args:
         acts: Whether it takes activities. Without, it only answers queries and takes decisions.
+        version: Makes it a versioned worker: its runs stay on this version until they continue as
+            new. It gets none before the version is made the deployment's current one.
     """
     return Worker(
         client,
         task_queue=task_queue,
         # Without it the SDK hashes every loaded module for a build id, which takes seconds.
         deployment_config=WorkerDeploymentConfig(
-            version=WorkerDeploymentVersion(deployment_name="io-harness", build_id=__version__),
-            use_worker_versioning=False,
+            version=version
+            or WorkerDeploymentVersion(deployment_name="io-harness", build_id=__version__),
+            use_worker_versioning=version is not None,
+            default_versioning_behavior=(
+                VersioningBehavior.PINNED if version else VersioningBehavior.UNSPECIFIED
+            ),
         ),
         graceful_shutdown_timeout=timedelta(seconds=10),
         no_remote_activities=not acts,
@@ -227,12 +247,15 @@ def _check_converter(converter: DataConverter) -> None:
     ) from cause
 
 
-def _with_pydantic(converter: DataConverter | None) -> DataConverter:
-    """Exchange the payload converter if it is the default; codec and failure converter stay."""
+def _filled(converter: DataConverter | None, codec: PayloadCodec | None) -> DataConverter:
+    """Exchange the payload converter if it is the default, add the codec if there is none; failure
+    converter and external storage stay."""
     converter = converter or DataConverter.default
-    if converter.payload_converter_class is not DefaultPayloadConverter:
-        return converter
-    return dataclasses.replace(converter, payload_converter_class=PydanticPayloadConverter)
+    if converter.payload_converter_class is DefaultPayloadConverter:
+        converter = dataclasses.replace(converter, payload_converter_class=PydanticPayloadConverter)
+    if converter.payload_codec is None and codec is not None:
+        converter = dataclasses.replace(converter, payload_codec=codec)
+    return converter
 
 
 def _passing_through(runner: WorkflowRunner | None) -> WorkflowRunner:

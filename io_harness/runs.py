@@ -81,7 +81,7 @@ async def start(
         id=id or new_id(contract.goal),
         task_queue=task_queue,
         result_type=RunResult,
-        static_summary=_one_line(contract.goal),
+        static_summary=one_line(contract.goal),
     )
 
 
@@ -260,7 +260,7 @@ def _listed(execution: WorkflowExecution) -> ListedRun:
     )
 
 
-def _one_line(goal: str) -> str:
+def one_line(goal: str) -> str:
     """The goal as the UI's summary: one line, within the server's limit."""
     line = " ".join(goal.split())
     encoded = line.encode()

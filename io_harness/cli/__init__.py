@@ -15,8 +15,10 @@ from .gc import gc
 from .inspect import cancel, list_, schema, status, trace, watch
 from .mcp import mcp
 from .models import models
+from .replay import replay
 from .run import run
 from .sandbox import sandbox
+from .schedule import schedule
 from .serve import up, worker
 
 
@@ -32,7 +34,7 @@ def group() -> None:
 
 for _command in (
     demo, run, watch, status, list_, trace, approvals, approve, deny, cancel, up, worker, mcp, schema,
-    models, gc, doctor, sandbox,
+    models, gc, doctor, sandbox, replay, schedule,
 ):  # fmt: skip
     group.add_command(_command)
 

@@ -34,7 +34,7 @@ async def start_and_leave(start: Start, *, as_json: bool) -> Exit:
     """Start the run for the workers that poll its queue."""
     if start.record is not None:
         raise click.UsageError("--record needs this process to stay: leave out --detach")
-    require_lasting_server()
+    require_lasting_server("--detach")
     async with connect(Settings.from_env()) as connection:
         handle = await runs.start(connection.client, start.contract, id=start.id)
         ui = connection.ui(handle.id, handle.result_run_id)

@@ -37,13 +37,21 @@ async def up(task_queue: str | None) -> Exit:
 
 @click.command()
 @_TASK_QUEUE
+@click.option("--deployment", metavar="NAME",
+              help="Version the worker: the deployment it belongs to. Needs --build-id.")  # fmt: skip
+@click.option("--build-id", metavar="ID", help="Version the worker: which build of the deployment.")
 @runs_async
-async def worker(task_queue: str | None) -> Exit:
+async def worker(task_queue: str | None, deployment: str | None, build_id: str | None) -> Exit:
     """Run a worker for a Temporal server that is there already.
 
     SIGTERM and Ctrl-C let it drain: it takes nothing new, and what runs is given ten seconds before
     another worker must take it up.
+
+    With --deployment and --build-id, runs stay on this build until they continue as new. It gets
+    none before `temporal worker deployment set-current-version` makes it the current one.
     """
+    from temporalio.common import WorkerDeploymentVersion
+
     from io_harness import TASK_QUEUE
     from io_harness.activities.settings import Settings
     from io_harness.connection import configured, connect
@@ -52,6 +60,9 @@ async def worker(task_queue: str | None) -> Exit:
 
     from .exits import CommandFailed
 
+    if (deployment is None) != (build_id is None):
+        raise CommandFailed(Exit.USAGE, "give both --deployment and --build-id, or neither")
+    version = WorkerDeploymentVersion(deployment, build_id) if deployment and build_id else None
     settings = Settings.from_env()
     if configured() is None and running_server(settings.data_dir) is None:
         raise CommandFailed(
@@ -61,7 +72,9 @@ async def worker(task_queue: str | None) -> Exit:
         )
     async with connect(settings, works=True) as connection:
         click.echo(f"Temporal   {connection.address}", err=True)
-        await _until_told(harness_worker(connection.client, task_queue=task_queue or TASK_QUEUE))
+        await _until_told(
+            harness_worker(connection.client, task_queue=task_queue or TASK_QUEUE, version=version)
+        )
     return Exit.OK
 
 

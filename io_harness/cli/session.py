@@ -34,8 +34,11 @@ async def session(
         yield connection
 
 
-def require_lasting_server() -> None:
+def require_lasting_server(what: str) -> None:
     """A run that is left alone needs a server that stays.
+
+    Args:
+        what: What needs it, as the person named it.
 
     Raises:
         CommandFailed: USAGE; the embedded server would stop with this command.
@@ -45,6 +48,6 @@ def require_lasting_server() -> None:
     if configured() is None and running_server(Settings.from_env().data_dir) is None:
         raise CommandFailed(
             Exit.USAGE,
-            "--detach needs a server and a worker that stay: run `io-harness up` in another "
+            f"{what} needs a server and a worker that stay: run `io-harness up` in another "
             "terminal, or set TEMPORAL_ADDRESS to a server of yours",
         )

@@ -10,6 +10,7 @@ from typing import NoReturn
 from pydantic import JsonValue, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from . import calls
 from .approvals import ApprovalBook, Decision, PendingApproval, UnknownRequest
@@ -93,7 +94,11 @@ class AgentRun:
                 await self._silent(state, completion.message.text)
             self._pace(state, turn)
             if self._must_continue_as_new():
-                workflow.continue_as_new(args=[self._contract, state.carried()])
+                workflow.continue_as_new(
+                    args=[self._contract, state.carried()],
+                    # Of a versioned worker: the run goes on with the version that is current now.
+                    initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
+                )
 
     async def _start(self, contract: TaskContract, carried: Carried | None) -> RunState:
         if carried is not None:

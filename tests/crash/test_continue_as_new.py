@@ -3,19 +3,14 @@ counts twice, and the result is what it is without."""
 
 import asyncio
 import random
-import socket
-import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
-from temporalio.service import GrpcCompression
 
-from io_harness.activities.settings import Settings
-from io_harness.plugin import TASK_QUEUE, HarnessPlugin, harness_worker
+from io_harness.plugin import TASK_QUEUE, harness_worker
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.approvals import Decision
 from io_harness.workflows.result import Outcome
@@ -23,55 +18,22 @@ from tests.integration.conftest import BROKEN, FIXED, TEST, VERIFY, Handle
 from tests.integration.test_long_run import chain
 from tests.scripted import call, turn, write_script
 
-SUGGEST_AT_EVENTS = 30
+from .servers import ServerProcess, connected
+
 ASKS = 12
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-def hasty_server(port: int) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [
-            str(Path(sys.executable).parent / "temporal"), "server", "start-dev", "--headless",
-            "--port", str(port), "--log-level", "error",
-            "--dynamic-config-value", f"limit.historyCount.suggestContinueAsNew={SUGGEST_AT_EVENTS}",
-            "--dynamic-config-value", 'history.workflowIdReuseMinimalInterval="0s"',
-            "--dynamic-config-value", "history.transferProcessorMaxPollRPS=1000",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
 
 
 @pytest.fixture
 async def hasty(tmp_path: Path) -> AsyncIterator[Client]:
     """A client of a server that suggests continue-as-new after a few events, and its worker."""
-    port = free_port()
-    server = hasty_server(port)
+    server = ServerProcess(tmp_path / "server")
+    server.start()
     try:
-        client = await connected(port, tmp_path / "data")
+        client = await connected(server.address, tmp_path / "data")
         async with harness_worker(client):
             yield client
     finally:
-        server.terminate()
-        server.wait()
-
-
-async def connected(port: int, data_dir: Path) -> Client:
-    for _ in range(300):
-        try:
-            return await Client.connect(
-                f"127.0.0.1:{port}",
-                plugins=[HarnessPlugin(Settings(data_dir=data_dir))],
-                grpc_compression=GrpcCompression.NONE,
-            )
-        except RuntimeError:
-            await asyncio.sleep(0.1)
-    raise RuntimeError("the server does not answer")
+        server.kill()
 
 
 async def start(client: Client, folder: Path) -> Handle:
