@@ -70,6 +70,7 @@ class HarnessPlugin(SimplePlugin):
             ValueError: two tools of one name.
         """
         self._settings = settings or Settings.from_env()
+        self._codec = codec
         self._registry = ToolRegistry(tools)
         reader = RunReader()
         store = SnapshotStore(self._settings.data_dir)
@@ -114,7 +115,7 @@ class HarnessPlugin(SimplePlugin):
         plugins = list(config["plugins"])
         later = plugins[plugins.index(self) + 1 :] if self in plugins else []
         if any(_brings_converter(plugin, given) for plugin in later):
-            config["data_converter"] = given
+            config["data_converter"] = _with_codec(given, self._codec)
         return config
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
@@ -253,8 +254,12 @@ def _filled(converter: DataConverter | None, codec: PayloadCodec | None) -> Data
     converter = converter or DataConverter.default
     if converter.payload_converter_class is DefaultPayloadConverter:
         converter = dataclasses.replace(converter, payload_converter_class=PydanticPayloadConverter)
+    return _with_codec(converter, codec)
+
+
+def _with_codec(converter: DataConverter, codec: PayloadCodec | None) -> DataConverter:
     if converter.payload_codec is None and codec is not None:
-        converter = dataclasses.replace(converter, payload_codec=codec)
+        return dataclasses.replace(converter, payload_codec=codec)
     return converter
 
 
