@@ -40,6 +40,7 @@ ENVIRONMENT = {
     "IO_HARNESS_DATA": "Where a host keeps snapshots, working copies, outputs and the embedded "
     "server's database; by default `$XDG_DATA_HOME/io-harness`.",
     "IO_HARNESS_UI": "Address of the Temporal UI of a configured server, for links.",
+    "IO_HARNESS_CODEC": "`zstd` compresses payloads; the same for every worker and client.",
     "SSL_CERT_FILE": "Certificate authorities that the worker trusts, instead of the usual ones.",
     "NO_COLOR": "No colours.",
 }

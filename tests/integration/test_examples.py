@@ -61,7 +61,7 @@ async def test_plain_client(
 
 async def test_embedded_and_child(client: Client, repo: Repo, tmp_path: Path) -> None:
     queue = f"shop-{uuid.uuid4().hex[:8]}"
-    missing = {"kind": "directory", "path": str(tmp_path / "nowhere")}
+    missing: JsonValue = {"kind": "directory", "path": str(tmp_path / "nowhere")}
     async with make_worker(client, queue):
         assert (
             await client.execute_workflow(
