@@ -43,10 +43,23 @@ class AdmissionActivities:
             tools = self._registry.specs(contract)
             return Admitted(
                 prices=check_models(contract, self._settings),
+                cli_options=cli_options(activity.client()),
                 search_attributes=await registered_attributes(activity.client()),
                 effects=self._registry.effects(contract),
                 prompt_tokens=prompt_tokens(contract, tools),
             )
+
+
+def cli_options(client: Client) -> str:
+    """Address and namespace as options of the `temporal` command, as far as they aren't its defaults.
+    Without them a pasted command would go to whatever server is at the usual address."""
+    options = ""
+    target = client.service_client.config.target_host
+    if target not in ("localhost:7233", "127.0.0.1:7233"):
+        options += f" --address {target}"
+    if client.namespace != "default":
+        options += f" --namespace {client.namespace}"
+    return options
 
 
 async def registered_attributes(client: Client) -> tuple[str, ...]:

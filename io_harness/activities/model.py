@@ -261,7 +261,9 @@ def _fail(error: ProviderError, attempt: _Call, *, last: bool) -> NoReturn:
         type=error.failure.value,
         non_retryable=not retryable,
         next_retry_delay=_delay(error, activity.info().attempt) if retryable else None,
-    ) from error
+        # Without the chain of causes: their traces pass the size at which the server shows nothing of a
+        # failure but that it is too large.
+    ) from None
 
 
 def _delay(error: ProviderError, attempt: int) -> timedelta:

@@ -65,8 +65,9 @@ async def answer(run: str, request: str | None, given: Answer) -> Exit:
         )
         await runs.decide(connection.client, run, decision)
         click.echo(f"{decision.verdict}: {pending.request.act} {pending.request.target}", err=True)
-        if connection.held and not await runs.workers(connection.client, but_us=True):
-            click.echo(f"It goes on with `io-harness watch {shlex.quote(run)}` or `up`.", err=True)
+        if connection.held:  # whether a worker is left can't be told for two minutes after a kill
+            watch = f"io-harness watch {shlex.quote(run)}"
+            click.echo(f"It goes on where a worker runs: `{watch}`, or `io-harness up`.", err=True)
     return Exit.OK
 
 

@@ -36,14 +36,14 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
         await _land(state)
         raise RunEnded(Outcome.FINISHED, "the agent finished; the contract has no criterion")
     report = await _verify(state, claim)
-    errored_before = state.verification is not None and state.verification.verdict == "errored"
+    again = state.verification is not None and _did_not_run(state.verification)
     state.verification = report
     _reply(state, call, _observation(report))
     match report.verdict:
         case "passed":
             await _land(state)
             raise RunEnded(Outcome.SUCCESS, "verified and landed")
-        case "errored" if errored_before:
+        case "errored" | "failed" if again and _did_not_run(report):
             raise RunEnded(
                 Outcome.ESCALATED,
                 f"the criterion could not run, twice: {report.checks[0].summary}",
@@ -53,6 +53,13 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
             return
         case _:
             assert_never(report.verdict)
+
+
+def _did_not_run(report: VerificationReport) -> bool:
+    """Whether the criterion, or the program that it names, could not be run. Once, the agent may be the
+    cause and mend it; twice in a row it would burn the budget."""
+    missing = any(c.verdict == "failed" and c.exit_code in (126, 127) for c in report.checks)
+    return report.verdict == "errored" or missing
 
 
 async def _verify(state: RunState, claim: FinishArgs) -> VerificationReport:
@@ -148,7 +155,7 @@ async def _land(state: RunState) -> None:
                 state.landing = outcome
                 raise RunEnded(
                     Outcome.ESCALATED,
-                    f"the work is verified, but the source moved meanwhile: {outcome.reason}",
+                    f"the work is verified, but does not land: {outcome.reason}",
                     code="LandConflict",
                 )
             case Landed() | NothingToLand():

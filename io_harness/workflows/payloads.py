@@ -61,6 +61,8 @@ class Admitted(Record):
 
     prices: tuple[Price | None, ...]
     """Price of each model of the chain; None where it is not known."""
+    cli_options: str = ""
+    """What the `temporal` command needs to reach this server, where its defaults don't."""
     search_attributes: tuple[str, ...]
     """Those of ours that are registered in the namespace."""
     effects: dict[str, Effect] = {}

@@ -60,11 +60,12 @@ def details(state: RunState) -> str:
         lines = (f"- {c.kind}: **{c.verdict}**, {c.summary}" for c in state.verification.checks)
         parts.append("### Last verification\n" + "\n".join(lines))
     workflow_id = workflow.info().workflow_id
-    parts += [_pending(workflow_id, pending) for pending in state.book.pending]
+    options = state.admitted.cli_options
+    parts += [_pending(workflow_id, options, pending) for pending in state.book.pending]
     return "\n\n".join(parts)
 
 
-def _pending(workflow_id: str, pending: PendingApproval) -> str:
+def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> str:
     request = pending.request
     preview = request.preview[:_PREVIEW_CHARS]
     if len(request.preview) > _PREVIEW_CHARS:
@@ -79,7 +80,7 @@ def _pending(workflow_id: str, pending: PendingApproval) -> str:
         f"{fence}{language}\n{preview}\n{fence}\n\n"
         "To decide (`deny` instead of `approve` refuses; a `reason` is told to the agent):\n\n"
         "```sh\n"
-        f"temporal workflow signal --workflow-id '{workflow_id}' --name decide "
+        f"temporal workflow signal{cli_options} --workflow-id '{workflow_id}' --name decide "
         f"--input '{decision}'\n"
         "```"
     )

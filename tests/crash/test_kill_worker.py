@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
@@ -87,6 +88,7 @@ def work(data_dir: Path, result: RunResult) -> list[str]:
     return log.stdout.splitlines()
 
 
+@pytest.mark.timeout(400)
 async def test_a_run_killed_in_the_middle_gives_the_same_result(
     client: Client, worker_process: WorkerProcess, data_dir: Path, tmp_path: Path
 ) -> None:

@@ -253,3 +253,15 @@ async def test_a_run_cancelled_while_it_is_prepared_says_so(start: Start, repo: 
     result = await run.result()
     assert result.outcome is Outcome.CANCELLED
     assert result.spend.steps == 0
+
+
+async def test_a_criterion_whose_program_does_not_exist_ends_the_run_soon(start: Start) -> None:
+    run = await start(
+        *(turn(call("finish", summary="done", fails=True)) for _ in range(5)),
+        verification={"kind": "command", "run": "no-such-program --check"},
+    )
+    result = await run.result()
+    assert result.outcome is Outcome.ESCALATED
+    assert result.code == "CriterionErrored"
+    assert "no-such-program" in result.reason
+    assert result.spend.steps == 2

@@ -36,6 +36,7 @@ def test_no_sequence_of_calls_passes_the_budget(
         assert LEAST_OUTPUT_TOKENS <= ceiling <= MODEL.options.max_output_tokens
         written = int(ceiling * output_share)
         read = int((bound + CALL_OVERHEAD_TOKENS) * input_share)
+        assert PRICE.cache_write is not None
         cost = (PRICE.cache_write * read + PRICE.output * written) / 1_000_000  # the dearest bucket
         ledger = ledger.settle(Usage(cache_write=read, output=written), cost)
         assert ledger.spend.usage.total <= tokens
