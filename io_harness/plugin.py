@@ -78,7 +78,7 @@ class HarnessPlugin(SimplePlugin):
         self._mcp = McpToolbox(self._settings, reader, store, network)
         self._jobs = JobTable(self._settings.data_dir)
         self._models = ModelActivities(
-            self._settings, reader, self._registry.specs, store.get_blob, self._mcp.specs
+            self._settings, reader, self._registry.specs, store.get_blob, self._mcp.specs, network
         )
         tool_calls = ToolActivities(
             self._settings, reader, store, self._registry, self._mcp, self._jobs, network

@@ -27,9 +27,11 @@ from io_harness.workflows.payloads import (
     RunScope,
     TranscriptMark,
 )
+from io_harness.workflows.policy import policy_of
 from io_harness.workflows.result import Usage
 
 from .fold_prompt import fold_request
+from .network import RunNetwork
 from .prices import cost_of
 from .prompt import system_prompt
 from .providers.base import (
@@ -40,11 +42,11 @@ from .providers.base import (
     ProviderError,
     ToolSpec,
 )
+from .providers.reach import ProviderWires, reach_of
 from .providers.recording import RecordingError
 from .providers.registry import ModelConfigError, catalogue_of, provider_for
 from .providers.replay import record
 from .providers.safety import safe_parts
-from .providers.wire import Wire
 from .settings import Settings
 
 COMPLETION_BYTES = 1_000_000
@@ -117,6 +119,7 @@ class ModelActivities:
         tools: Callable[[TaskContract], tuple[ToolSpec, ...]],
         read_blob: Callable[[str], Awaitable[bytes]] | None = None,
         run_tools: Callable[[RunScope], Awaitable[tuple[ToolSpec, ...]]] | None = None,
+        network: RunNetwork | None = None,
     ) -> None:
         """`tools` says what the model is offered under a contract, `run_tools` what it is offered in
         one run besides: the tools of its MCP servers. `read_blob` gives the bytes of an
@@ -126,11 +129,12 @@ class ModelActivities:
         self._tools = tools
         self._read_blob = read_blob
         self._run_tools = run_tools
-        self._wire = Wire()
+        self._network = network or RunNetwork()
+        self._wires = ProviderWires(self._network)
 
     async def aclose(self) -> None:
         """Close the connections to providers."""
-        await self._wire.aclose()
+        await self._wires.aclose()
 
     @activity.defn(name="complete")
     async def complete(self, call: CompleteInput) -> Completion:
@@ -147,10 +151,14 @@ class ModelActivities:
             last = call.model + 1 == len(contract.models)
             try:
                 request = await self._request(call, contract, model)
-                provider = provider_for(model, self._settings, self._wire)
-                async with asyncio.timeout(model.options.seconds):
-                    reply = await provider.complete(request, attempt.progress)
-                return self._completion(request, reply, attempt, model)
+                reach = reach_of(model, policy_of(contract.policy))
+                async with self._wires.wire(call.run.key, reach) as wire:
+                    provider = provider_for(model, self._settings, wire)
+                    async with asyncio.timeout(model.options.seconds):
+                        reply = await provider.complete(request, attempt.progress)
+                completion = self._completion(request, reply, attempt, model)
+                counts = self._network.take_counts(call.run.key)
+                return completion.model_copy(update={"egress": counts})
             except TimeoutError:
                 failure = ProviderError(
                     Failure.TIMED_OUT, f"no complete reply in {model.options.seconds} s"

@@ -106,6 +106,12 @@ _MODELS = {
         "The reply passed the size that a worker reads.",
         "Lower `model.options.max_output_tokens`; check what answers at `base_url`.",
     ),
+    "ProviderDenied": ErrorCode(
+        Exit.PROVIDER,
+        "The policy denies the connection to the model's provider, or it leads to an address that is "
+        "refused.",
+        "Take the host out of the rule that the message names, or name another model.",
+    ),
     "UntrustedServer": ErrorCode(
         Exit.PROVIDER,
         "The certificate of the provider's server doesn't verify.",

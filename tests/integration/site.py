@@ -17,6 +17,8 @@ class Site:
     port: int = 0
     paths: list[str] = field(default_factory=list)
     """Of the requests so far."""
+    unanswered: int = 0
+    """How many requests to come get no answer."""
 
     @property
     def target(self) -> str:
@@ -30,6 +32,11 @@ class Site:
         head = await reader.readuntil(b"\r\n\r\n")
         path = head.split()[1].decode().lstrip("/")
         self.paths.append(path)
+        if self.unanswered:
+            self.unanswered -= 1
+            await reader.read()  # until the client goes away
+            writer.close()
+            return
         body = f"hello {path}".encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
         await writer.drain()

@@ -101,6 +101,8 @@ class Failure(StrEnum):
     """Credit used up or a spend limit reached: waiting seconds doesn't help."""
     CONTENT_FILTERED = "ContentFiltered"
     REPLY_TOO_LARGE = "ReplyTooLarge"
+    PROVIDER_DENIED = "ProviderDenied"
+    """The policy, or the table of addresses, forbids the connection."""
     UNTRUSTED_SERVER = "UntrustedServer"
     """The server's certificate doesn't verify."""
     # Not retried, and another model is no answer:

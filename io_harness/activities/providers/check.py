@@ -7,7 +7,9 @@ from temporalio.exceptions import ApplicationError
 from io_harness.activities.prices import price_of
 from io_harness.activities.settings import Settings
 from io_harness.workflows.contract import Model, Price, TaskContract
+from io_harness.workflows.policy import policy_of
 
+from .reach import reach_of
 from .recording import RecordingError, load
 from .registry import REPLAY, ModelConfigError, catalogue_of, provider_for
 from .wire import Wire
@@ -20,7 +22,8 @@ def check_models(contract: TaskContract, settings: Settings) -> tuple[Price | No
 
     Raises:
         ApplicationError: not retryable, of type UnknownProvider, MissingBaseUrl, MissingCredential,
-            UnknownPrice (there is a budget in USD), or BadRecording. The message says what to do.
+            ProviderDenied (the policy denies its host), UnknownPrice (there is a budget in USD), or
+            BadRecording. The message says what to do.
     """
     return tuple(_check(model, contract, settings) for model in contract.models)
 
@@ -28,12 +31,19 @@ def check_models(contract: TaskContract, settings: Settings) -> tuple[Price | No
 def _check(model: Model, contract: TaskContract, settings: Settings) -> Price | None:
     try:
         provider_for(model, settings, Wire())
+        reach = reach_of(model, policy_of(contract.policy))
         if model.provider == REPLAY:
             load(model.base_url or "")
     except ModelConfigError as error:
         raise _refuse(error.code, str(error)) from error
     except RecordingError as error:
         raise _refuse("BadRecording", str(error)) from error
+    if reach is not None and (denial := reach.denial):
+        raise _refuse(
+            "ProviderDenied",
+            f"policy: the provider of {model.provider}/{model.name} at {denial}. Take the host out of "
+            "that rule (`unless`), or name another model",
+        )
     if model.provider == REPLAY:
         return model.price or _FREE  # a recording states what each turn cost
     price = price_of(model, catalogue_of(model))

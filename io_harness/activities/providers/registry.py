@@ -50,13 +50,18 @@ def provider_for(model: Model, settings: Settings, wire: Wire) -> Provider:
     """
     if model.provider == REPLAY:
         return Replay(_base_url(model, None))
-    kind = _KINDS.get(model.provider)
-    if kind is None:
-        known = ", ".join(sorted((*_KINDS, REPLAY)))
-        raise ModelConfigError(
-            "UnknownProvider", f"model.provider {model.provider!r} is unknown; known are: {known}"
-        )
-    return build(kind, model, settings, wire)
+    return build(_kind_of(model), model, settings, wire)
+
+
+def base_url_of(model: Model) -> str | None:
+    """Where the model's provider listens; None where it has no address.
+
+    Raises:
+        ModelConfigError: UnknownProvider or MissingBaseUrl.
+    """
+    if model.provider == REPLAY:
+        return None
+    return _base_url(model, _kind_of(model).base_url)
 
 
 def build(kind: Kind, model: Model, settings: Settings, wire: Wire) -> Provider:
@@ -67,6 +72,16 @@ def build(kind: Kind, model: Model, settings: Settings, wire: Wire) -> Provider:
     """
     endpoint = kind.connect(_base_url(model, kind.base_url), _key(model, kind, settings))
     return kind.build(wire, endpoint, model.provider)
+
+
+def _kind_of(model: Model) -> Kind:
+    kind = _KINDS.get(model.provider)
+    if kind is None:
+        known = ", ".join(sorted((*_KINDS, REPLAY)))
+        raise ModelConfigError(
+            "UnknownProvider", f"model.provider {model.provider!r} is unknown; known are: {known}"
+        )
+    return kind
 
 
 def _base_url(model: Model, usual: str | None) -> str:

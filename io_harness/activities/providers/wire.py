@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from io_harness.sandbox.egress import Reason
+from io_harness.sandbox.egress.client import EgressRefused
+
 from .base import CallProgress, Failure, ProviderError
 from .failures import from_error_body, from_response, readable
 from .sse import ServerEvent, SseDecoder
 
 CONNECT_SECONDS = 15
+_LOOKED_UP = (Reason.NOT_RESOLVED, Reason.RESOLVE_TIMED_OUT)
 ERROR_BODY_BYTES = 64 * 1024
 """How much of an error's body is read."""
 REPLY_BYTES = 32 * 1024 * 1024
@@ -39,15 +43,18 @@ class Endpoint:
 
 
 class Wire:
-    """Streams events over a shared pool of connections. One per worker and event loop."""
+    """Streams events over a pool of connections."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        """`transport` makes the connections; by default httpx's own, which obeys no policy."""
+        self._transport = transport
         self._client: httpx.AsyncClient | None = None
 
     @property
     def client(self) -> httpx.AsyncClient:
         if self._client is None:
             self._client = httpx.AsyncClient(
+                transport=self._transport,
                 follow_redirects=False,  # a redirect could carry the key to another host
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
             )
@@ -170,6 +177,13 @@ async def _failures(endpoint: Endpoint, idle_seconds: float) -> AsyncIterator[No
     where = httpx.URL(endpoint.base_url).host
     try:
         yield
+    except EgressRefused as error:
+        raise ProviderError(
+            Failure.CONNECTION_LOST
+            if error.denied.reason in _LOOKED_UP
+            else Failure.PROVIDER_DENIED,
+            f"connection to {where}: {error}",
+        ) from error
     except httpx.ConnectTimeout as error:
         raise ProviderError(
             Failure.CONNECTION_LOST, f"{where} did not accept a connection in {CONNECT_SECONDS} s"
