@@ -8,6 +8,7 @@ from rich.text import Text
 
 from io_harness import trace
 from io_harness.workflows.approvals import PendingApproval
+from io_harness.workflows.egress import EgressCount
 from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval, ToolDone, WouldAct
 from io_harness.workflows.result import (
@@ -35,6 +36,7 @@ _DIFF_STYLES = {
 }
 _SHOWN_SECONDS = 0.05
 _ARGUMENT_CHARS = 90
+_HOSTS_SHOWN = 12
 _GOOD = frozenset({Outcome.SUCCESS, Outcome.FINISHED})
 
 
@@ -104,6 +106,8 @@ def result(ended: trace.EndedStep) -> RenderableType:
     if found.landing is not None:
         parts.append(_plain("landed", landed_text(found.landing)))
     parts.append(_plain("spent", spend_text(found.spend)))
+    if found.egress:
+        parts.append(_plain("network", egress_text(found.egress)))
     if found.ref is not None and found.outcome not in _GOOD:
         parts.append(_plain("work", f"kept on {found.ref} of the snapshot store"))
     style = "green bold" if found.outcome in _GOOD else "red bold"
@@ -113,6 +117,19 @@ def result(ended: trace.EndedStep) -> RenderableType:
 
 def _ended_text(found: RunResult) -> str:
     return f"{found.reason} ({found.code})" if found.code else found.reason
+
+
+def egress_text(counts: tuple[EgressCount, ...]) -> str:
+    """Whom the run reached, and who was refused to it."""
+    rows = []
+    for count in counts[:_HOSTS_SHOWN]:
+        where = count.host if count.port is None else f"{count.host}:{count.port}"
+        allowed = [f"{count.allowed} allowed"] if count.allowed else []
+        denied = [f"{count.denied} denied"] if count.denied else []
+        rows.append(f"{where} {', '.join(allowed + denied)}")
+    if len(counts) > _HOSTS_SHOWN:
+        rows.append(f"and {_count(len(counts) - _HOSTS_SHOWN, 'more host')}")
+    return "; ".join(rows)
 
 
 def spend_text(spend: Spend) -> str:
