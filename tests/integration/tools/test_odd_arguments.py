@@ -10,7 +10,7 @@ from io_harness.activities.gate import Refused
 from io_harness.activities.tools.context import AsksNeeded
 from io_harness.activities.tools.errors import ToolError
 from io_harness.activities.tools.registry import ToolRegistry
-from tests.unit.tools.conftest import Call
+from tests.unit.tools.conftest import Call, make_contract
 
 ODD = (
     *("", " ", "\0", "a\0b", "\n", "\x1b[31m", "\ufeff", "🎉", "e\u0301", "\u202e"),
@@ -21,7 +21,7 @@ ODD = (
 ODD_COMMANDS = ("", "\0", "y" * 200_000, "(" * 3000, "\n")
 TEXT_FIELDS = [
     (name, field)
-    for name in sorted(ToolRegistry().effects)
+    for name in sorted(ToolRegistry().effects(make_contract()))
     if name not in ("git_status", "git_diff", "git_log", "git_commit")
     for field, schema in ToolRegistry().get(name).input_schema()["properties"].items()  # type: ignore[union-attr]
     if isinstance(schema, dict) and schema.get("type") == "string"
