@@ -21,6 +21,7 @@ from io_harness.server import embedded_server
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.approvals import Decision
 from io_harness.workflows.attributes import NAMES
+from io_harness.workflows.contract import TaskContract
 from tests.crash.test_kill_worker import demo_contract, project
 from tests.integration.conftest import BROKEN, TEST, VERIFY, Handle
 from tests.scripted import Turn, call, turn, write_script
@@ -58,7 +59,8 @@ async def start(client: Client, folder: Path, name: str, *turns: Turn, **more: o
         "model": {"provider": "replay", "name": "script", "base_url": script},
         **more,
     }
-    return await client.start_workflow(AgentRun.run, contract, id=name, task_queue=TASK_QUEUE)
+    valid = TaskContract.model_validate(contract).model_dump(mode="json")
+    return await client.start_workflow(AgentRun.run, valid, id=name, task_queue=TASK_QUEUE)
 
 
 def fix() -> Turn:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from io_harness.activities.mcp.pool import Pool
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.workflows.mcp_contract import HttpServer
@@ -43,7 +44,7 @@ async def main(url: str) -> None:
         root.mkdir()
         data_dir = Path(folder, "data")
         await SnapshotStore(data_dir).ready()
-        pool = Pool(Settings(data_dir=data_dir))
+        pool = Pool(Settings(data_dir=data_dir), RunNetwork())
         # The suite's server says localhost; the policy opens the loopback for that name.
         policy = allowing_net(f"{where.hostname}:{where.port}", "127.0.0.1:1", "[::1]:1")
         rig = Rig(root, data_dir, pool, policy)
