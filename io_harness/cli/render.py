@@ -10,6 +10,7 @@ from io_harness import trace
 from io_harness.workflows.approvals import PendingApproval
 from io_harness.workflows.egress import EgressCount
 from io_harness.workflows.messages import ToolCall
+from io_harness.workflows.own_tools import plan_of
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval, ToolDone, WouldAct
 from io_harness.workflows.result import (
     LandConflict,
@@ -201,7 +202,9 @@ def _model(step: trace.ModelStep) -> RenderableType:
     what = "folds the transcript" if step.purpose == "fold" else words or "(no words)"
     cost = "" if completion.cost_usd is None else f" · {completion.cost_usd:.4f} USD"
     note = f"{usage.total:,} tokens{cost}"
-    return _line(f"step {step.step}", what, step, note=note)
+    line = _line(f"step {step.step}", what, step, note=note)
+    plans = [plan for call in completion.message.calls if (plan := plan_of(call))]
+    return Group(line, *(_Detail(plan.markdown()) for plan in plans)) if plans else line
 
 
 def _tool(step: trace.ToolStep, *, verbose: bool) -> RenderableType:

@@ -54,7 +54,8 @@ async def fold(state: RunState) -> None:
     folded = UserMessage(
         origin="fold",
         text="Summary of the work so far (older messages were folded into it):\n\n"
-        + summary.message.text,
+        + summary.message.text
+        + (f"\n\nYour plan:\n{state.plan.markdown()}" if state.plan.items else ""),
     )
     state.transcript = Transcript((messages[0], folded, *messages[cut:]))
     state.counted_tokens = 0

@@ -3,8 +3,9 @@
 import hashlib
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
+from .messages import MalformedToolCall, ToolCall
 from .model import Record, Strict
 from .payloads import ApprovalRequest, Reason
 
@@ -45,6 +46,16 @@ class Plan(Record):
     def markdown(self) -> str:
         marks = {"todo": "[ ]", "doing": "[~]", "done": "[x]"}
         return "\n".join(f"- {marks[item.status]} {item.text}" for item in self.items)
+
+
+def plan_of(call: ToolCall | MalformedToolCall) -> Plan | None:
+    """The plan that a call sets; None for other calls, and for one that the run refused."""
+    if not isinstance(call, ToolCall) or call.name != UPDATE_PLAN:
+        return None
+    try:
+        return Plan(items=UpdatePlanArgs.model_validate(call.arguments).items)
+    except ValidationError:
+        return None
 
 
 def question_request(question: str) -> ApprovalRequest:
