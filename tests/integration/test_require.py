@@ -12,7 +12,7 @@ from tests.scripted import Turn, turn
 from .conftest import Handle, Start
 from .test_tool_calls import finish, fix
 
-UNMET = "memory"
+UNMET: sandbox.Property = "memory"
 """Polled, so that no backend here enforces it."""
 
 
