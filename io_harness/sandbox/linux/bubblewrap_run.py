@@ -95,7 +95,9 @@ class Launch:
         set_limits(self.init, self._limits, own_process_count=self._own_process_count)
         if self._doors:
             self.sockets = open_doors(self.init, self._doors)
-        os.write(self._wiring.block_write, b"!")
+        # It may have failed between its report and now; `BubblewrapRun.wait` then says why.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._wiring.block_write, b"!")
 
     def exit_code(self) -> int | None:
         """Of the init shell; None when it was never started. Call when bubblewrap has ended."""
