@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from temporalio import activity
 
@@ -10,17 +10,22 @@ BEAT_SECONDS = 1.0
 
 
 @contextlib.asynccontextmanager
-async def heartbeating() -> AsyncIterator[None]:
-    """Beat every second while the body runs. A cancellation ends the body as `CancelledError`."""
+async def heartbeating() -> AsyncIterator[Callable[[str], None]]:
+    """Beat every second while the body runs, with the last line of progress that it told by calling
+    what it is given. A cancellation ends the body as `CancelledError`."""
+    told: list[str] = []
 
     async def beat() -> None:
         while True:
-            activity.heartbeat()
+            activity.heartbeat(*told)
             await asyncio.sleep(BEAT_SECONDS)
+
+    def progress(text: str) -> None:
+        told[:] = [text]
 
     beats = asyncio.create_task(beat())
     try:
-        yield
+        yield progress
     finally:
         beats.cancel()
         with contextlib.suppress(asyncio.CancelledError):

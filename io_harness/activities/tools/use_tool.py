@@ -1,13 +1,12 @@
 """The activity that runs one tool call: from a snapshot, to a snapshot."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 
 from io_harness.activities.gate import Gate, Refused
+from io_harness.activities.heartbeat import heartbeating
 from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.network import RunNetwork
 from io_harness.activities.outputs import RunOutputs
@@ -37,8 +36,6 @@ from .history import History
 from .jobs import JobTable, RunIsOver
 from .registry import ToolRegistry
 
-_HEARTBEAT_SECONDS = 1.0
-
 
 class ToolActivities:
     def __init__(
@@ -64,7 +61,7 @@ class ToolActivities:
     async def use_tool(self, given: UseToolInput) -> ToolOutcome:
         """Run the call on the working copy at `given.base`. What the model did wrong, and what the
         policy refuses, is an observation; only failures of the harness itself raise."""
-        async with _heartbeat() as progress:
+        async with heartbeating() as progress:
             contract = await self._reader.contract(given.run)
             call = await self._call(given)
             gate = await self._gate(contract, given)
@@ -186,24 +183,3 @@ def _run_is_over() -> RunIsOver:
         return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
 
     return is_over
-
-
-@asynccontextmanager
-async def _heartbeat() -> AsyncIterator[Callable[[str], None]]:
-    """Beats while the body runs, with the last line of progress that it told. Without heartbeats an
-    activity hears of no cancellation, and a dead worker is noticed late."""
-    told: list[str] = []
-
-    async def beat() -> None:
-        while True:
-            activity.heartbeat(*told)
-            await asyncio.sleep(_HEARTBEAT_SECONDS)
-
-    def progress(text: str) -> None:
-        told[:] = [text]
-
-    beating = asyncio.create_task(beat())
-    try:
-        yield progress
-    finally:
-        beating.cancel()
