@@ -1,5 +1,6 @@
 """Connects to Temporal: the server that Temporal's own configuration names, else the embedded one."""
 
+import asyncio
 import dataclasses
 import ipaddress
 import os
@@ -8,17 +9,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypedDict
 
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, Plugin
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.converter import DataConverter, PayloadCodec
 from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
-from temporalio.service import GrpcCompression, RPCError
+from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from io_harness.activities.settings import Settings
 from io_harness.server import Held, Server, embedded_server
 from io_harness.workflows.attributes import NAMES
 
 _DEFAULT_TARGET = "localhost:7233"
+_CONNECT_SECONDS = 20
 _CLOUD_SUFFIX = ".tmprl.cloud"
 _CLOUD_UI = "https://cloud.temporal.io"
 
@@ -132,15 +135,34 @@ async def _connected(config: ClientConnectConfig, extras: _Extras) -> Client:
     # Compressing payloads for the loopback interface takes longer than sending them.
     compression = GrpcCompression.NONE if _is_loopback(target) else GrpcCompression.GZIP
     try:
-        return await Client.connect(
-            **merged,
-            **extras,
-            grpc_compression=compression,
-        )
-    except (RPCError, RuntimeError) as error:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            client = await Client.connect(**merged, **extras, grpc_compression=compression)
+            await _check_namespace(client)
+    except (RPCError, RuntimeError, TimeoutError) as error:
+        why = str(error) or f"silence for {_CONNECT_SECONDS} s"
         raise ConnectionFailed(
-            f"no Temporal server answers at {target}: {error}; is it running, and are "
+            f"no Temporal server answers at {target}: {why}; is it running, and are "
             "TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the TLS settings right?"
+        ) from error
+    return client
+
+
+async def _check_namespace(client: Client) -> None:
+    """A worker would find out only later, and a client only by its first call.
+
+    Raises:
+        ConnectionFailed: the server has no such namespace.
+    """
+    try:
+        await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=client.namespace)
+        )
+    except RPCError as error:
+        if error.status != RPCStatusCode.NOT_FOUND:
+            return  # it may be that this client may not ask; what it may do is told by its calls
+        raise ConnectionFailed(
+            f"the Temporal server has no namespace {client.namespace!r}: set TEMPORAL_NAMESPACE, or "
+            f"create it by `temporal operator namespace create -n {client.namespace}`"
         ) from error
 
 
