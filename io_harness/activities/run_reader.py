@@ -3,15 +3,18 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from pydantic import JsonValue, ValidationError
 from temporalio import activity
 from temporalio.client import WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
+from io_harness import __version__
 from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.describe import describe_errors
 from io_harness.workflows.mcp import McpTools
 from io_harness.workflows.messages import Message
 from io_harness.workflows.payloads import RunScope, TranscriptMark
-from io_harness.workflows.transcript import TranscriptPage, contract_digest, extend_digest
+from io_harness.workflows.transcript import TranscriptPage
 
 _CACHED_CONTRACTS = 1_024
 _CACHED_MCP_LISTS = 64
@@ -21,7 +24,7 @@ _CACHED_TRANSCRIPT_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class _Known:
-    """The first messages of a run, and the digest of each prefix."""
+    """The first messages of a run, and the workflow's digest of each prefix."""
 
     messages: tuple[Message, ...] = ()
     digests: tuple[str, ...] = ()
@@ -43,16 +46,19 @@ class RunReader:
         """The run's contract.
 
         Raises:
-            ApplicationError: `ContractMismatch`, if the workflow's contract isn't the one meant.
+            ApplicationError: `ContractMismatch`, if this release can't read it.
         """
         cached = self._contracts.get(scope.contract_digest)
         if cached is None:
-            cached = await _own_workflow().query("contract", result_type=TaskContract)
-            if contract_digest(cached) != scope.contract_digest:
+            given: JsonValue = await _own_workflow().query("contract")
+            try:
+                cached = TaskContract.model_validate(given)
+            except ValidationError as error:
                 raise ApplicationError(
-                    "the workflow's contract is not the one this call was made for",
+                    f"this worker, io-harness {__version__}, can't read the contract that the run's "
+                    f"worker took: {describe_errors(error)}; have all workers run one release",
                     type="ContractMismatch",
-                )
+                ) from error
             self._contracts[scope.contract_digest] = cached
         self._contracts.move_to_end(scope.contract_digest)
         while len(self._contracts) > _CACHED_CONTRACTS:
@@ -109,19 +115,19 @@ class RunReader:
 
 
 async def _read_on(known: _Known, mark: TranscriptMark) -> _Known:
-    """What is known and the messages after it, up to the mark or to where the transcript ends."""
+    """What is known and the messages after it, up to the mark or to where the transcript ends; no
+    more than what is known if the transcript has other messages before."""
     messages, digests, size = list(known.messages), list(known.digests), known.bytes
     handle = _own_workflow()
     while len(messages) < mark.upto:
         page: TranscriptPage = await handle.query(
             "transcript", len(messages), result_type=TranscriptPage
         )
-        if not page.messages:
+        if not page.messages or page.before != (digests[-1] if digests else ""):
             break
-        for message in page.messages:
-            digests.append(extend_digest(digests[-1] if digests else "", message))
-            size += len(message.model_dump_json())
         messages += page.messages
+        digests += page.digests
+        size += sum(len(message.model_dump_json()) for message in page.messages)
     return _Known(tuple(messages), tuple(digests), size)
 
 

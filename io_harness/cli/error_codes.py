@@ -306,20 +306,20 @@ _OTHERS = {
     ),
     "ContractMismatch": ErrorCode(
         Exit.FAILED,
-        "An activity read another contract than the one its call was made for.",
-        "A run's workflow was replaced under its id while a call was under way; start it again.",
+        "A worker can't read the contract that the run's workflow took: it is of another release.",
+        "Have all workers of the run's queues run one release.",
         retried=True,
     ),
     "McpListMismatch": ErrorCode(
         Exit.FAILED,
         "An activity read another list of MCP tools than its call was made for.",
-        "As ContractMismatch.",
+        "Start the run again; if its workers are of several releases, have them run one.",
         retried=True,
     ),
     "TranscriptMismatch": ErrorCode(
         Exit.FAILED,
         "An activity read another transcript than its call was made for.",
-        "As ContractMismatch.",
+        "As McpListMismatch.",
         retried=True,
     ),
     "UnknownRequest": ErrorCode(

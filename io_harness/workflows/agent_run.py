@@ -12,13 +12,15 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ContinueAsNewVersioningBehavior
 
+from io_harness import __version__
+
 from . import calls
 from .approvals import ApprovalBook, Decision, PendingApproval, UnknownRequest
 from .contract import TaskContract
 from .describe import describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .ending import conclude, judge
-from .keys import run_key
+from .keys import contract_digest, run_key
 from .ledger import BudgetEnded, Ledger
 from .mcp import McpTools
 from .mcp_turn import refresh_mcp_tools
@@ -31,7 +33,7 @@ from .result import Outcome, RunResult, Spend
 from .state import Carried, RunState
 from .status import ResultSoFar, RunStatus, result_so_far, status_of
 from .tool_turn import Turn
-from .transcript import Transcript, TranscriptPage, contract_digest
+from .transcript import Transcript, TranscriptPage
 
 _EVENTS = 2_000
 _HISTORY_BYTES = 2_000_000
@@ -45,6 +47,7 @@ class AgentRun:
 
     @workflow.init
     def __init__(self, contract: JsonValue, carried: Carried | None = None) -> None:
+        self._given = contract
         self._invalid = ""
         self._contract: TaskContract | None = None
         self._book = ApprovalBook(carried.book if carried else None)
@@ -52,7 +55,7 @@ class AgentRun:
         try:
             self._contract = TaskContract.model_validate(contract)
         except ValidationError as error:  # an exception here would loop the workflow task for ever
-            self._invalid = describe_errors(error)
+            self._invalid = _refusal(error)
 
     @workflow.run
     async def run(self, contract: JsonValue, carried: Carried | None = None) -> RunResult:
@@ -95,7 +98,7 @@ class AgentRun:
             self._pace(state, turn)
             if self._must_continue_as_new():
                 workflow.continue_as_new(
-                    args=[self._contract, state.carried()],
+                    args=[self._given, state.carried()],
                     # Of a versioned worker: the run goes on with the version that is current now.
                     initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
                 )
@@ -103,7 +106,7 @@ class AgentRun:
     async def _start(self, contract: TaskContract, carried: Carried | None) -> RunState:
         if carried is not None:
             return RunState.resumed(contract, carried, self._book)
-        scope = RunScope(key=_run_key(), contract_digest=contract_digest(contract))
+        scope = RunScope(key=_run_key(), contract_digest=contract_digest(self._given))
         started = workflow.time()
         seconds = contract.workspace.setup_seconds + _COPY_SECONDS
         queue = contract.sandbox.task_queue
@@ -214,10 +217,11 @@ class AgentRun:
         )
 
     @workflow.query
-    def contract(self) -> TaskContract:
+    def contract(self) -> JsonValue:
+        """The contract as it was given: a worker of another release reads it by its own schema."""
         if self._contract is None:
             raise ApplicationError(self._invalid, type="InvalidContract")
-        return self._contract
+        return self._given
 
     @workflow.query
     def transcript(self, start: int = 0) -> TranscriptPage:
@@ -239,6 +243,16 @@ class AgentRun:
     @workflow.query
     def pending_approvals(self) -> tuple[PendingApproval, ...]:
         return self._book.pending
+
+
+def _refusal(error: ValidationError) -> str:
+    """What is wrong with a contract; an unknown field may be one that a later release knows."""
+    wrong = describe_errors(error)
+    if any(each["type"] == "extra_forbidden" for each in error.errors()):
+        wrong += (
+            f"; this worker runs io-harness {__version__}, and knows no field of a later release"
+        )
+    return wrong
 
 
 def _opening(contract: TaskContract, prepared: Prepared) -> str:

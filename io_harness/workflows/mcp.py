@@ -58,7 +58,8 @@ class McpTools(Record):
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """What is at its default is left out: see the transcript's digests."""
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     @property
     def prompt_tokens(self) -> int:

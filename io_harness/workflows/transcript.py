@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from pydantic import TypeAdapter
 
-from .contract import TaskContract
 from .messages import Message
 from .model import Record
 from .payloads import TranscriptMark
@@ -23,17 +22,22 @@ class TranscriptPage(Record):
     start: int
     """Index of the first message of this page."""
     messages: tuple[Message, ...]
+    before: str = ""
+    """Digest of all messages before `start`."""
+    digests: tuple[str, ...] = ()
+    """Of the transcript up to and with each message, as the workflow marks it."""
     total: int
     """Messages in the whole transcript."""
 
 
-def extend_digest(previous: str, message: Message) -> str:
-    """Digest of a transcript from the digest of all but its last message (empty string for none)."""
-    return hashlib.sha256(f"{previous}\n{message.model_dump_json()}".encode()).hexdigest()
+def _extended(previous: str, message: Message) -> str:
+    """Digest of a transcript from the digest of all but its last message (empty string for none).
 
-
-def contract_digest(contract: TaskContract) -> str:
-    return hashlib.sha256(contract.model_dump_json().encode()).hexdigest()
+    What is at its default is left out: a field that a later release adds to messages changes no
+    digest of the ones before, which calls that are under way may carry.
+    """
+    content = message.model_dump_json(exclude_defaults=True)
+    return hashlib.sha256(f"{previous}\n{message.role}\n{content}".encode()).hexdigest()
 
 
 class Transcript:
@@ -72,10 +76,8 @@ class Transcript:
         return sum(self._sizes[start:])
 
     def append(self, message: Message) -> None:
-        encoded = message.model_dump_json().encode()
-        previous = self._digests[-1] if self._digests else ""
-        self._digests.append(hashlib.sha256(previous.encode() + b"\n" + encoded).hexdigest())
-        self._sizes.append(len(encoded))
+        self._digests.append(_extended(self._digests[-1] if self._digests else "", message))
+        self._sizes.append(len(message.model_dump_json().encode()))
         self._messages.append(message)
 
     @property
@@ -92,5 +94,9 @@ class Transcript:
             size += self._sizes[end]
             end += 1
         return TranscriptPage(
-            start=start, messages=tuple(self._messages[start:end]), total=len(self._messages)
+            start=start,
+            messages=tuple(self._messages[start:end]),
+            before=self._digests[start - 1] if 0 < start <= len(self._digests) else "",
+            digests=tuple(self._digests[start:end]),
+            total=len(self._messages),
         )

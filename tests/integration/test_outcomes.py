@@ -9,6 +9,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
+from io_harness import __version__
 from io_harness.plugin import TASK_QUEUE, harness_worker
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.result import LandConflict, Landed, Outcome
@@ -200,6 +201,23 @@ async def test_an_invalid_contract_fails_and_names_the_field(client: Client, wor
     assert isinstance(cause, ApplicationError)
     assert cause.type == "InvalidContract"
     assert "workspace: Field required" in cause.message
+
+
+async def test_a_contract_of_a_later_release_is_refused_by_an_earlier_worker(
+    start: Start, client: Client
+) -> None:
+    run = await start(turn(finish()))
+    given = await run.query(AgentRun.contract)
+    assert isinstance(given, dict)
+    with pytest.raises(WorkflowFailureError) as caught:
+        await client.execute_workflow(
+            "AgentRun", {**given, "newest": "x"}, id="later", task_queue=TASK_QUEUE
+        )
+    cause = caught.value.cause
+    assert isinstance(cause, ApplicationError)
+    assert cause.type == "InvalidContract"
+    assert "newest: unknown field" in cause.message
+    assert f"this worker runs io-harness {__version__}" in cause.message
 
 
 async def test_a_missing_source_fails_before_the_first_model_call(start: Start) -> None:

@@ -14,7 +14,7 @@ from io_harness.workflows.messages import (
     ToolMessage,
     UserMessage,
 )
-from io_harness.workflows.transcript import PAGE_BYTES, Transcript, TranscriptPage, extend_digest
+from io_harness.workflows.transcript import PAGE_BYTES, Transcript, TranscriptPage
 
 REF = ModelRef(provider="p", name="m")
 
@@ -38,12 +38,11 @@ def conversation(turns: int, size: int = 10) -> list[Message]:
 
 def test_the_digest_of_what_a_worker_reads_back_is_the_workflows() -> None:
     transcript = Transcript(conversation(20))
-    digest = ""
-    for start in range(len(transcript)):
-        page = TranscriptPage.model_validate_json(transcript.page(start).model_dump_json())
-        digest = extend_digest(digest, page.messages[0])
-    assert digest == transcript.mark.digest
-    assert transcript.mark.upto == len(transcript)
+    page = TranscriptPage.model_validate_json(transcript.page(0).model_dump_json())
+    assert page.digests[-1] == transcript.mark.digest
+    assert transcript.mark.upto == len(transcript) == len(page.digests)
+    assert Transcript(page.messages).mark == transcript.mark
+    assert len(set(page.digests)) == len(page.digests)
 
 
 def test_pages_stay_under_the_servers_limit_and_lose_nothing() -> None:
