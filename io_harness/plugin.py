@@ -8,7 +8,6 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import structlog
 from temporalio.client import Client, ClientConfig
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.contrib.pydantic import PydanticPayloadConverter
@@ -20,6 +19,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from io_harness import TASK_QUEUE as TASK_QUEUE
 from io_harness import __version__
 from io_harness.activities.admit import AdmissionActivities
+from io_harness.activities.log import ActivityLog
 from io_harness.activities.mcp.listing import McpActivities
 from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.model import ModelActivities
@@ -32,10 +32,11 @@ from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
 from io_harness.activities.tools.use_tool import ToolActivities
 from io_harness.activities.workspace_activities import WorkspaceActivities
+from io_harness.sandbox.log import get_logger
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.result import Spend
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _CANCEL_NOTICE = timedelta(seconds=1)
 """A cancellation reaches an activity with its next heartbeat that isn't throttled."""
 _CLOSE_SECONDS = 15
@@ -134,6 +135,10 @@ class HarnessPlugin(SimplePlugin):
                     "client has the client's plugins, so give it to the client alone"
                 )
         config = super().configure_worker(config)
+        interceptors = config.get("interceptors", ())
+        if not any(isinstance(each, ActivityLog) for each in interceptors):
+            names = frozenset(name for each in self._activities if (name := _activity_name(each)))
+            config["interceptors"] = [*interceptors, ActivityLog(names)]
         if config.get("max_heartbeat_throttle_interval") == timedelta(seconds=60):
             config["max_heartbeat_throttle_interval"] = _CANCEL_NOTICE
         return config

@@ -41,6 +41,9 @@ ENVIRONMENT = {
     "server's database; by default `$XDG_DATA_HOME/io-harness`.",
     "IO_HARNESS_UI": "Address of the Temporal UI of a configured server, for links.",
     "IO_HARNESS_CODEC": "`zstd` compresses payloads; the same for every worker and client.",
+    "IO_HARNESS_LOG_FORMAT": "`json` makes `up` and `worker` log objects; by default `console`.",
+    "IO_HARNESS_LOG_LEVEL": "What `up` and `worker` log: `debug`, `info` (default), `warning` or "
+    "`error`.",
     "SSL_CERT_FILE": "Certificate authorities that the worker trusts, instead of the usual ones.",
     "NO_COLOR": "No colours.",
 }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Mapping
 from typing import Self
 
+from .log import get_logger
 from .plan import Door, NetProxy, Plan
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class LoopbackDoor:
@@ -46,5 +46,5 @@ async def serve(door: Door, listener: socket.socket) -> None:
         try:
             await door.serve(listener)
         except Exception:
-            log.exception("sandbox: serving port %d of a command failed", door.port)
+            log.exception("serving a port of a command failed", port=door.port)
             raise

@@ -106,6 +106,8 @@ class AgentRun:
     async def _start(self, contract: TaskContract, carried: Carried | None) -> RunState:
         if carried is not None:
             return RunState.resumed(contract, carried, self._book)
+        first = contract.models[0]
+        workflow.logger.info("run began", extra={"model": f"{first.provider}/{first.name}"})
         scope = RunScope(key=_run_key(), contract_digest=contract_digest(self._given))
         started = workflow.time()
         seconds = contract.workspace.setup_seconds + _COPY_SECONDS

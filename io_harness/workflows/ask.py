@@ -30,6 +30,10 @@ async def ask(
             id=request_id, step=step, request=request, opened_at=now, expires_at=expires
         )
         state.book.open(pending, now)
+        workflow.logger.info(
+            "waiting for a decision",
+            extra={"step": step, "request": request_id, "act": request.act},
+        )
     before, state.activity = state.activity, "waiting"
     state.begin_wait()
     publish(state)
@@ -44,7 +48,13 @@ async def ask(
             Outcome.APPROVAL_EXPIRED,
             f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
         )
-    return tuple(state.book.close(request_id) for request_id in ids)
+    decisions = tuple(state.book.close(request_id) for request_id in ids)
+    for request_id, decision in zip(ids, decisions, strict=True):
+        told = (
+            {"verdict": decision.verdict, "by": decision.by} if decision else {"verdict": "expired"}
+        )
+        workflow.logger.info("decided", extra={"step": step, "request": request_id, **told})
+    return decisions
 
 
 async def _decided(book: ApprovalBook, ids: tuple[str, ...], seconds: int | None) -> bool:

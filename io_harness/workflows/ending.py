@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from . import calls
@@ -199,6 +200,15 @@ async def conclude(state: RunState, ended: RunEnded) -> RunResult:
         reason += f" (the run's copy could not be released: {failure_text(error)})"
     state.activity = ended.outcome.value
     publish(state)
+    workflow.logger.info(
+        "run ended",
+        extra={
+            "outcome": ended.outcome.value,
+            "code": ended.code,
+            "step": state.step,
+            "usd": float(state.ledger.spend.usd),
+        },
+    )
     return RunResult(
         outcome=ended.outcome,
         reason=reason,

@@ -55,7 +55,7 @@ async def refresh_mcp_tools(state: RunState) -> None:
             raise RunEnded(
                 Outcome.ESCALATED, failure_text(error), code=failure_code(error)
             ) from error
-        workflow.logger.warning("MCP tools were not listed anew: %s", failure_text(error))
+        workflow.logger.warning("MCP tools not listed anew", extra={"error": failure_text(error)})
         _note(state, listed_at=workflow.time(), stale=False)
     finally:
         state.activity = before

@@ -6,7 +6,6 @@ import base64
 import binascii
 import hmac
 import http
-import logging
 from typing import assert_never
 
 import h11
@@ -28,8 +27,9 @@ from io_harness.sandbox.egress.resolver import Resolver
 from io_harness.sandbox.egress.session import LimitExceeded, Session
 from io_harness.sandbox.egress.tls import ALERT_ACCESS_DENIED
 from io_harness.sandbox.egress.wire import NotReached, Wire, dial
+from io_harness.sandbox.log import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -69,7 +69,7 @@ class Connection:
         except Refused as refused:
             await self._refuse(refused)
         except (relay.Idle, relay.BadReply) as error:
-            log.debug("egress: a connection of %s ended: %s", self._session.name, error)
+            log.debug("connection ended", session=self._session.name, error=str(error))
 
     async def refuse_full(self, role: Role) -> None:
         """Turn it away because of the limit on connections."""

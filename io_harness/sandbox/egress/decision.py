@@ -7,7 +7,6 @@ and every answer must pass the address table. The caller dials the pinned addres
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,8 +23,9 @@ from io_harness.sandbox.egress.hosts import (
 )
 from io_harness.sandbox.egress.resolver import NotResolved, Resolver
 from io_harness.sandbox.egress.rules import Effect, Judge, Verdict
+from io_harness.sandbox.log import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 RESOLVE_SECONDS = 5.0
 ASK_SECONDS = 300.0
@@ -165,7 +165,7 @@ async def _put(question: Question, ask: Ask | None, seconds: float) -> Reason | 
     except TimeoutError:
         return Reason.ASK_TIMED_OUT
     except Exception:
-        log.exception("asking about %s failed; the connection is refused", question.target)
+        log.exception("asking failed; the connection is refused", target=str(question.target))
         return Reason.ASK_FAILED
     return None if approved is True else Reason.ASK_REFUSED
 

@@ -7,7 +7,6 @@ listeners wait; every other name does not exist.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from dataclasses import replace
 
@@ -25,8 +24,9 @@ from io_harness.sandbox.egress.decision import Denied, Reason, by_verdict
 from io_harness.sandbox.egress.hosts import BadHost, Target, address_of, canonical_host
 from io_harness.sandbox.egress.rules import DEFAULT_PORTS, Effect
 from io_harness.sandbox.egress.session import Session
+from io_harness.sandbox.log import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _TTL = 60
 _MAX_QUERY = 4096
@@ -48,7 +48,7 @@ async def answer_queries(sock: socket.socket, session: Session) -> None:
                 await loop.sock_sendto(sock, reply, sender)
             except OSError as error:
                 # The program that asked is gone, or its port can't be reached.
-                log.debug("a DNS reply was not delivered: %s", error)
+                log.debug("DNS reply not delivered", error=str(error))
         await asyncio.sleep(pause)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 
 from io_harness.sandbox.egress.connection import Connection
@@ -11,8 +10,9 @@ from io_harness.sandbox.egress.limits import Role
 from io_harness.sandbox.egress.resolver import Resolver
 from io_harness.sandbox.egress.session import Session
 from io_harness.sandbox.egress.wire import Wire
+from io_harness.sandbox.log import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _PAUSE_WHEN_FULL = 0.01
 
@@ -37,7 +37,7 @@ class Listeners:
                     peer, _ = await loop.sock_accept(sock)
                 except OSError as error:
                     # Out of descriptors, or the peer has already gone: neither ends the listener.
-                    log.warning("egress: a connection could not be accepted: %s", error)
+                    log.warning("connection not accepted", error=str(error))
                     await asyncio.sleep(_PAUSE_WHEN_FULL)
                     continue
                 task = loop.create_task(self._admit(peer, session, role, token))
@@ -67,9 +67,9 @@ class Listeners:
         try:
             await (connection.refuse_full(role) if full else connection.run(role))
         except OSError as error:
-            log.debug("egress: a connection of %s broke: %s", session.name, error)
+            log.debug("connection broke", session=session.name, error=str(error))
         except Exception:
-            log.exception("egress: a connection of %s failed", session.name)
+            log.exception("connection failed", session=session.name)
         finally:
             wire.close()
             self._open -= 1

@@ -18,7 +18,7 @@ from io_harness.workflows.result import Outcome
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-NEW = ("getting-started", "how-it-works", "operations", "security", "contributing")
+NEW = ("getting-started", "how-it-works", "operations", "observability", "security", "contributing")
 SHELL = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
 
 
