@@ -106,18 +106,24 @@ async def list_runs(
 
 async def waiting(client: Client) -> AsyncIterator[tuple[str, PendingApproval]]:
     """What waits for a human, over all runs: run id and request. Needs a worker."""
+    async for run in waiting_runs(client):
+        for request in await pending(client, run.id):
+            yield run.id, request
+
+
+async def waiting_runs(client: Client) -> AsyncIterator[ListedRun]:
+    """The runs that wait for a human, newest first. Where the search attribute that says so isn't
+    registered: every run that has not ended."""
     running = f"WorkflowType = '{WORKFLOW}' AND ExecutionStatus = 'Running'"
-    by_state = f"{running} AND {attributes.STATE} = 'waiting'"
     try:
-        found = [e.id async for e in client.list_workflows(by_state)]
+        by_state = f"{running} AND {attributes.STATE} = 'waiting'"
+        found = [each async for each in client.list_workflows(by_state)]
     except RPCError as error:
         if error.status != RPCStatusCode.INVALID_ARGUMENT:
             raise
-        # The search attribute isn't registered here: every run is asked.
-        found = [e.id async for e in client.list_workflows(running)]
-    for run in found:
-        for request in await pending(client, run):
-            yield run, request
+        found = [each async for each in client.list_workflows(running)]
+    for execution in found:
+        yield _listed(execution)
 
 
 async def status(client: Client, run: str) -> RunStatus:

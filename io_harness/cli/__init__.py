@@ -12,6 +12,7 @@ from .approve import approvals, approve, deny
 from .demo import demo
 from .doctor import doctor
 from .gc import gc
+from .inbox import inbox
 from .inspect import cancel, list_, schema, status, trace, watch
 from .mcp import mcp
 from .models import models
@@ -33,8 +34,8 @@ def group() -> None:
 
 
 for _command in (
-    demo, run, watch, status, list_, trace, approvals, approve, deny, cancel, up, worker, mcp, schema,
-    models, gc, doctor, sandbox, replay, schedule,
+    demo, run, watch, status, list_, trace, approvals, approve, deny, inbox, cancel, up, worker, mcp,
+    schema, models, gc, doctor, sandbox, replay, schedule,
 ):  # fmt: skip
     group.add_command(_command)
 

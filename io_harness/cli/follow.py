@@ -15,12 +15,13 @@ from temporalio.api.history.v1 import HistoryEvent
 
 from io_harness import runs, trace
 from io_harness.connection import Connection
+from io_harness.visible import visible
 from io_harness.workflows.approvals import Decision, PendingApproval
 from io_harness.workflows.result import Spend
 
 from . import decide, render
 from .exits import Exit
-from .terminal import can_ask, visible
+from .terminal import can_ask
 
 _IDLE_SECONDS = 0.25
 _LOOK_SECONDS = 2.0

@@ -11,12 +11,13 @@ from io_harness import runs
 from io_harness import trace as tracing
 from io_harness.activities.settings import Settings
 from io_harness.connection import connect
+from io_harness.visible import visible
 from io_harness.workflows.status import RunStatus
 
 from . import render
 from .exits import Exit
 from .session import session
-from .terminal import console, visible
+from .terminal import console
 
 
 async def show_status(run: str, *, as_json: bool) -> Exit:

@@ -7,9 +7,10 @@ from rich.table import Table
 from io_harness.activities.providers.discovery import ListedModel, Listing, list_models
 from io_harness.activities.providers.registry import kinds
 from io_harness.activities.settings import Settings
+from io_harness.visible import visible
 
 from .exits import CommandFailed, Exit
-from .terminal import console, visible
+from .terminal import console
 
 _LISTING = TypeAdapter(Listing)
 

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from io_harness import trace
+from io_harness.visible import visible
 from io_harness.workflows.approvals import PendingApproval
 from io_harness.workflows.egress import EgressCount
 from io_harness.workflows.messages import ToolCall
@@ -22,8 +23,6 @@ from io_harness.workflows.result import (
     Spend,
     VerificationReport,
 )
-
-from .terminal import visible
 
 _DETAIL_LINES = 12
 _INDENT = 12

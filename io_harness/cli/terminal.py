@@ -2,13 +2,10 @@
 
 import asyncio
 import os
-import re
 import sys
 
 from rich.console import Console
 
-# Control characters but newline and tab, and the marks that reorder text (Unicode TR 9).
-_HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _PIPED_WIDTH = 1_000  # what reads a pipe wraps lines itself
 
 
@@ -17,12 +14,6 @@ def console(*, to_stderr: bool = False) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() else _PIPED_WIDTH
     return Console(stderr=to_stderr, highlight=False, width=width)
-
-
-def visible(text: str) -> str:
-    """Text from a model, a tool or a file, with what could move the cursor, colour or reorder other
-    text shown as an escape: nobody may approve what a terminal was made to hide."""
-    return _HIDING.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def can_ask(out: Console) -> bool:
