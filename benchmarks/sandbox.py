@@ -1,7 +1,7 @@
 """What the sandbox costs, as ratios within one run, and whether it leaves anything behind.
 
     python benchmarks/sandbox.py launch [--rounds 100] [--json]
-    python benchmarks/sandbox.py leaks [--runs 1000]
+    python benchmarks/sandbox.py leaks [--runs 1000]    some cancelled, some with a killed worker
 
 `launch` times `true` in each backend against a bare subprocess, `unshare` and plain bubblewrap,
 round by round in turn, so that the machine's mood hits all alike. `leaks` ends with 1 when
@@ -30,7 +30,8 @@ from pathlib import Path
 from io_harness import sandbox
 from io_harness.sandbox import Door, NetProxy, Plan, protected_in
 
-MARK = f"SANDBOX_BENCHMARK={secrets.token_hex(16)}"
+MARK_NAME = "SANDBOX_BENCHMARK"
+MARK = f"{MARK_NAME}={os.environ.get(MARK_NAME) or secrets.token_hex(16)}"
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/home/nobody", **dict([MARK.split("=")])}
 Variant = Callable[[], Awaitable[None]]
 
@@ -163,26 +164,65 @@ def _marked() -> int:
     return found
 
 
+async def cancelled(run: Variant) -> None:
+    """Cancelled at some moment: before it starts, in its start, in its end."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(secrets.randbelow(20) / 1000):
+            await run()
+
+
+async def elsewhere(name: str, workspace: Path, *, kill: bool) -> None:
+    """In a process of its own, which ends, or is killed at some moment."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "worker", "--variant", name, "--workspace", str(workspace),
+        env={**os.environ, "TMPDIR": tempfile.gettempdir(), **dict([MARK.split("=")])},
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert worker.stdout is not None
+    await worker.stdout.readline()
+    if kill:
+        await asyncio.sleep(secrets.randbelow(20) / 1000)
+        worker.kill()
+    await worker.wait()
+
+
+async def worker(name: str, workspace: Path) -> None:
+    """Runs one variant a few times, if it is not killed meanwhile."""
+    run = variants(workspace)[name]
+    await run()
+    print("begun", flush=True)
+    for _ in range(3):
+        await run()
+
+
 async def leaks(runs: int) -> bool:
-    """Whether `runs` runs of every kind left nothing behind."""
+    """Whether `runs` runs of every kind left nothing behind. One in 5 is cancelled; one in 50 goes on
+    in a process that is killed. What those leave on the disk the next process removes."""
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o755)
         tempfile.tempdir = temporary  # So that only what is ours is counted.
+        workspace = Path(directory)
         chosen = {
-            name: variant
-            for name, variant in variants(Path(directory)).items()
-            if name.startswith("linux-")
+            name: run for name, run in variants(workspace).items() if name.startswith("linux-")
         }
-        for variant in chosen.values():
-            await variant()  # What is kept on purpose, once per process, is there from here on.
+        for run in chosen.values():
+            await run()  # What is kept on purpose, once per process, is there from here on.
         await asyncio.sleep(1)
         before = census()
         names = list(chosen)
         for turn in range(runs):
-            await chosen[names[turn % len(names)]]()
+            name = names[turn % len(names)]
+            if turn % 50 == 7:
+                await elsewhere(name, workspace, kill=True)
+            elif turn % 5 == 3:
+                await cancelled(chosen[name])
+            else:
+                await chosen[name]()
+        for name in names:
+            await elsewhere(name, workspace, kill=False)
         await asyncio.sleep(1)
         after = census()
-        left_files = sorted(path.name for path in Path(directory).iterdir())
+        left_files = sorted(path.name for path in workspace.iterdir())
         tempfile.tempdir = None
     print(f"{'after ' + str(runs) + ' runs':24}{'before':>8}{'after':>8}")
     for name, count in before.items():
@@ -193,13 +233,17 @@ async def leaks(runs: int) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=("launch", "leaks"))
+    parser.add_argument("what", choices=("launch", "leaks", "worker"))
+    parser.add_argument("--variant", help="of `worker`, which `leaks` starts and kills")
+    parser.add_argument("--workspace", type=Path)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if given.what == "launch":
         report(asyncio.run(launch(given.rounds)), given.json)
+    elif given.what == "worker":
+        asyncio.run(worker(given.variant, given.workspace))
     elif not asyncio.run(leaks(given.runs)):
         sys.exit(1)
 

@@ -10,7 +10,6 @@ import secrets
 import select
 import socket
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from weakref import WeakKeyDictionary
 from .backend import Backend
 from .errors import SandboxError
 from .isolation import PROPERTIES, Isolation, Level, Property
+from .leased import leased_directory
 from .plan import Door, Limits, NetNone, NetProxy, Plan
 from .probe_store import ProbeStore
 from .result import Completed
@@ -58,8 +58,8 @@ async def probe_backend(backend: Backend) -> Isolation:
 
 async def _probe(backend: Backend) -> Isolation:
     """A level is the backend's best where no attack went through, else `none`."""
-    with tempfile.TemporaryDirectory(prefix="io-harness-probe-") as directory:
-        scene = _Scene(backend, Path(directory))
+    with leased_directory("probe") as directory:
+        scene = _Scene(backend, directory)
         breaches: dict[str, list[str]] = {}
         parts = (_isolation, _memory, _processes, _cpu, _wall, _remains)
         played = await asyncio.gather(*(part(scene) for part in parts), return_exceptions=True)

@@ -6,6 +6,7 @@ Every abuse is first let go on the floor, or with a larger limit, where it succe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import shutil
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -244,37 +246,79 @@ import asyncio, sys
 from pathlib import Path
 from io_harness import sandbox
 here = Path(sys.argv[2])
-plan = sandbox.Plan(argv=("sh", "-c", "echo begun; setsid sleep " + sys.argv[3]), cwd=here,
-    workspace=here, env={"PATH": "/usr/bin:/bin"})
+plan = sandbox.Plan(argv=("sh", "-c", "echo begun; " + sys.argv[3]), cwd=here,
+    workspace=here, env={"PATH": "/usr/bin:/bin"},
+    protected=sandbox.protected_in(here) if sys.argv[1] != "linux-landlock" else ())
 asyncio.run(sandbox.run(plan, backend=sys.argv[1], on_output=lambda d: print("begun", flush=True)))
 """
 
 
-def start_worker(backend: str, directory: Path, mark: str) -> subprocess.Popen[bytes]:
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, backend, str(directory), mark],
+@contextlib.contextmanager
+def worker(
+    backend: str, directory: Path, temporary: Path, script: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs a command; it has begun."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, backend, str(directory), script],
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parents[2],
-    )
-    assert worker.stdout is not None
-    assert worker.stdout.readline() == b"begun\n"
-    worker.stdout.close()
-    return worker
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        yield process
 
 
 async def test_a_killed_worker_leaves_nothing(backend: str, tmp_path: Path) -> None:
-    if backend == "linux-landlock":
-        pytest.skip("has nothing that ends the whole tree by itself")
+    """No process; and what lies on the disk is gone with the next command."""
+    workspace, temporary = tmp_path / "workspace", tmp_path / "temporary"
+    for path in (workspace, temporary):
+        path.mkdir()
     mark = str(100_000 + secrets.randbelow(10**9))
-    worker = await asyncio.to_thread(start_worker, backend, tmp_path, mark)
-    for _ in range(100):
-        if lives(mark):
-            break
-        await asyncio.sleep(0.05)
-    assert lives(mark)
-    worker.kill()
-    worker.wait()
+    with worker(backend, workspace, temporary, f"setsid sleep {mark}") as killed:
+        for _ in range(100):
+            if lives(mark):
+                break
+            await asyncio.sleep(0.05)
+        assert lives(mark)
+        killed.kill()
+    if backend == "linux-landlock":  # It has nothing that ends the whole tree by itself.
+        await end(mark)
     assert await dies(mark)
+    assert list(temporary.iterdir())
+    with worker(backend, workspace, temporary, "true") as ending:
+        assert ending.wait() == 0
+    assert [*temporary.iterdir(), *workspace.iterdir()] == []
+
+
+async def end(mark: str) -> None:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if mark.encode() in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.001, 0.005, 0.02, 0.1])
+async def test_a_cancelled_command_leaves_nothing(
+    backend: str, tmp_path: Path, seconds: float
+) -> None:
+    """Cancelled in the middle of its start, or soon after."""
+    await python(backend, tmp_path, "")  # What is kept once per process is there from here on.
+    descriptors = len(os.listdir("/proc/self/fd"))
+    mark = str(100_000 + secrets.randbelow(10**9))
+    plan = Plan(
+        argv=("sleep", mark),
+        cwd=tmp_path,
+        workspace=tmp_path,
+        env={"PATH": os.defpath, "HOME": "/home/nobody"},
+        protected=sandbox.protected_in(tmp_path) if backend != "linux-landlock" else (),
+    )
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await sandbox.run(plan, backend=backend)
+    assert await dies(mark)
+    assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
 async def test_it_goes_on_when_the_thread_that_asked_has_ended(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from ..leased import leased_directory
 
 ENTRIES = (
     "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
@@ -19,6 +21,9 @@ ENTRIES = (
     "terminfo", "timezone", "xattr.conf", "xml", "sgml",
 )  # fmt: skip
 """What programs need of /etc; accounts, credentials and host configuration stay out."""
+
+_kept = contextlib.ExitStack()
+atexit.register(_kept.close)
 
 
 def filtered_etc(texts: Mapping[str, str]) -> Path:
@@ -41,8 +46,7 @@ def _stamps() -> Iterator[tuple[str, int]]:
 
 @functools.lru_cache(maxsize=32)
 def _make(stamp: tuple[tuple[str, int], ...], texts: tuple[tuple[str, str], ...]) -> Path:
-    made = Path(tempfile.mkdtemp(prefix="io-harness-etc-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    made = _kept.enter_context(leased_directory("etc"))
     made.chmod(0o755)
     for name, _ in stamp:
         source = Path("/etc", name)

@@ -12,7 +12,6 @@ import functools
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from ..backend import Running, Stdio
 from ..child import Child
 from ..errors import SandboxError
 from ..isolation import Level, Property
+from ..leased import leased_directory
 from ..plan import NetHost, NetNone, NetProxy, Plan
 from . import seccomp
 from .bubblewrap import spawn
@@ -95,7 +95,7 @@ class Landlock:
         if arch is None or objection is not None:
             raise SandboxError(f"{self.name}: {objection}")
         with contextlib.ExitStack() as held:
-            private = held.enter_context(tempfile.TemporaryDirectory(prefix="io-harness-tmp-"))
+            private = str(held.enter_context(leased_directory("tmp")))
             env = {**plan.env, "TMPDIR": private} if "TMPDIR" in plan.env else dict(plan.env)
             wiring = held.enter_context(contextlib.closing(Wiring()))
             network = not isinstance(plan.net, NetNone)

@@ -6,17 +6,12 @@ import contextlib
 import os
 import shutil
 import stat
-import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..plan import Plan
+from .cover import cover, may_be_cover
 from .view import Bind, is_inside
-
-_covers: Counter[Path] = Counter()
-"""Covers in use by commands of this process: two may run in one workspace."""
-_covers_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -51,51 +46,25 @@ def _guards(root: Path, path: Path, stack: contextlib.ExitStack) -> Iterator[Bin
     here = root
     for part in path.relative_to(root).parts:
         here /= part
-        mode = _mode(here)
-        if mode is None:
-            stack.enter_context(_cover(here))
+        found = _look(here)
+        if found is None or may_be_cover(found):
+            stack.enter_context(cover(here))
             yield Bind(here, here, owned=True)
             return
-        if stat.S_ISLNK(mode):
+        if stat.S_ISLNK(found.st_mode):
             stack.enter_context(_put_back(here))
             return
-        last = here == path or not stat.S_ISDIR(mode)
+        last = here == path or not stat.S_ISDIR(found.st_mode)
         yield Bind(here, here, writable=not last, owned=True)
         if last:
             return
 
 
-def _mode(path: Path) -> int | None:
-    """Of the path itself; None where there is nothing but perhaps a cover of ours."""
-    with _covers_lock:
-        if path in _covers:
-            return None
+def _look(path: Path) -> os.stat_result | None:
     try:
-        return path.lstat().st_mode
+        return path.lstat()
     except FileNotFoundError:
         return None
-
-
-@contextlib.contextmanager
-def _cover(path: Path) -> Iterator[None]:
-    """An empty file: on common file systems a hundred times cheaper to make than a directory."""
-    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        with _covers_lock:
-            if not _covers[path]:
-                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-                os.close(os.open(path.name, flags, 0o444, dir_fd=parent))
-            _covers[path] += 1
-        try:
-            yield
-        finally:
-            with _covers_lock, contextlib.suppress(FileNotFoundError):
-                _covers[path] -= 1
-                if not _covers[path]:
-                    del _covers[path]
-                    os.unlink(path.name, dir_fd=parent)
-    finally:
-        os.close(parent)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from ..backend import Exit, Running, Stdio
 from ..floor import Floor
 from ..isolation import Level, Property
+from ..leased import leased_directory
 from ..plan import Plan
 from .profile import render
 
@@ -57,7 +57,7 @@ class SandboxExec:
 
     async def start(self, plan: Plan, stdio: Stdio) -> Running:
         with contextlib.ExitStack() as held:
-            private = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="io-harness-")))
+            private = held.enter_context(leased_directory("tmp"))
             if "TMPDIR" in plan.env:
                 plan = replace(plan, env={**plan.env, "TMPDIR": str(private)})
             running = await Floor().start_wrapped(

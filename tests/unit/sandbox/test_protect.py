@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -39,6 +43,65 @@ def test_two_commands_share_a_cover(tmp_path: Path) -> None:
             assert [bind.at.name for bind in binds] == [".envrc"]
         assert os.listdir(tmp_path) == [".envrc"]
     assert os.listdir(tmp_path) == []
+
+
+HOLD = """
+import contextlib, sys
+from pathlib import Path
+from io_harness.sandbox import Plan
+from io_harness.sandbox.linux.protect import protecting
+here = Path(sys.argv[1])
+plan = Plan(argv=("true",), cwd=here, workspace=here, protected=(here / ".envrc",))
+with protecting(plan):
+    print("covered", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def another_process(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a cover in this workspace. It leaves when its input ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(workspace)], stdin=PIPE, stdout=PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"covered\n"
+        yield process
+
+
+def test_two_processes_share_a_cover(tmp_path: Path) -> None:
+    """Its removal would uncover the path in the other's sandbox."""
+    with another_process(tmp_path) as other:
+        with protecting(plan(tmp_path, ".envrc")):
+            assert other.stdin is not None
+            other.stdin.close()
+            assert other.wait() == 0
+            assert os.listdir(tmp_path) == [".envrc"]
+        assert os.listdir(tmp_path) == []
+
+
+def test_a_killed_process_leaves_a_cover_only_until_the_next_command(tmp_path: Path) -> None:
+    with another_process(tmp_path) as other:
+        other.kill()
+    assert os.listdir(tmp_path) == [".envrc"]
+    with protecting(plan(tmp_path, ".envrc")) as binds:
+        assert [bind.at.name for bind in binds] == [".envrc"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_empty_file_of_someone_else_stays(tmp_path: Path) -> None:
+    own = tmp_path / ".envrc"
+    own.touch(0o444)
+    with protecting(plan(tmp_path, ".envrc")) as binds:
+        assert binds == (Bind(own, own, owned=True),)
+    assert own.exists()
+
+
+def test_what_took_a_covers_place_stays(tmp_path: Path) -> None:
+    with protecting(plan(tmp_path, ".envrc")):
+        (tmp_path / "new").write_text("by the user's editor")
+        (tmp_path / "new").rename(tmp_path / ".envrc")
+    assert (tmp_path / ".envrc").read_text() == "by the user's editor"
 
 
 def test_directories_on_the_way_become_mounts(tmp_path: Path) -> None:
