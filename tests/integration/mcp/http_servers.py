@@ -30,7 +30,14 @@ def http_server(url: str, **more: object) -> HttpServer:
 @asynccontextmanager
 async def serving(app: Starlette) -> AsyncIterator[int]:
     """Serve an application on a free port of the loopback."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="on")
+    config = uvicorn.Config(
+        app,
+        host="127.0.0.1",
+        port=0,
+        log_level="error",
+        lifespan="on",
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     task = asyncio.create_task(server.serve())
@@ -41,7 +48,6 @@ async def serving(app: Starlette) -> AsyncIterator[int]:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
-        server.force_exit = True
         with suppress(asyncio.CancelledError):
             await task
 
