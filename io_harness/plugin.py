@@ -24,6 +24,7 @@ from io_harness.activities.mcp.listing import McpActivities
 from io_harness.activities.mcp.toolbox import McpToolbox
 from io_harness.activities.model import ModelActivities
 from io_harness.activities.network import RunNetwork
+from io_harness.activities.pieces import Pieces
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
@@ -98,6 +99,7 @@ class HarnessPlugin(SimplePlugin):
             workspace.verify,
             workspace.land,
             workspace.release,
+            *harness_activities(self._settings),
         )
         self._workers = 0
         super().__init__(
@@ -178,6 +180,18 @@ class HarnessPlugin(SimplePlugin):
         for task in done:
             if (error := task.exception()) is not None:
                 _log.warning("not closed", what=closing[task], error=str(error))
+
+
+def harness_activities(settings: Settings | None = None) -> list[Callable[..., Any]]:
+    """The activities of `io_harness.workflows.pieces`, for a worker of your own whose workflows want a
+    sandboxed command or a verification and no agent. Needs neither the plugin nor a credential, but a
+    client whose data converter carries pydantic models.
+
+    Args:
+        settings: Where checkouts and snapshots are; by default from the environment.
+    """
+    pieces = Pieces(settings or Settings.from_env())
+    return [pieces.run_held, pieces.verify_work]
 
 
 def harness_worker(

@@ -1,5 +1,6 @@
 """Runs the contract's own commands (set-up, verification) in the sandbox."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from io_harness import sandbox
@@ -28,28 +29,33 @@ async def run_command(
     Raises:
         SandboxError: the sandbox failed, not the command.
     """
+    plan = contract_plan(command, root, contract, seconds)
+    return await sandbox.run(replace(plan, net=network.net) if network is not None else plan)
+
+
+def contract_plan(
+    command: Command, root: Path, contract: TaskContract, seconds: int
+) -> sandbox.Plan:
+    """The plan of a command at `root`, which it may write to. It reaches nothing."""
     limits = contract.sandbox.limits
-    return await sandbox.run(
-        sandbox.Plan(
-            argv=(shell(), "-c", command) if isinstance(command, str) else command,
-            cwd=root,
-            workspace=root,
-            mode="workspace_write",
-            read_only_roots=interpreter_roots(),
-            env=command_env(contract),
-            net=network.net if network is not None else sandbox.NetNone(),
-            require=frozenset(contract.sandbox.require),
-            limits=sandbox.Limits(
-                wall_seconds=seconds,
-                cpu_seconds=max(limits.cpu_seconds, seconds),
-                memory_bytes=limits.memory_mb * _MIB,
-                processes=limits.processes,
-                open_files=limits.open_files,
-                file_bytes=limits.file_mb * _MIB,
-                tmp_bytes=limits.tmp_mb * _MIB,
-                output_bytes=_KEPT,
-            ),
-        )
+    return sandbox.Plan(
+        argv=(shell(), "-c", command) if isinstance(command, str) else command,
+        cwd=root,
+        workspace=root,
+        mode="workspace_write",
+        read_only_roots=interpreter_roots(),
+        env=command_env(contract),
+        require=frozenset(contract.sandbox.require),
+        limits=sandbox.Limits(
+            wall_seconds=seconds,
+            cpu_seconds=max(limits.cpu_seconds, seconds),
+            memory_bytes=limits.memory_mb * _MIB,
+            processes=limits.processes,
+            open_files=limits.open_files,
+            file_bytes=limits.file_mb * _MIB,
+            tmp_bytes=limits.tmp_mb * _MIB,
+            output_bytes=_KEPT,
+        ),
     )
 
 

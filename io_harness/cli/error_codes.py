@@ -257,6 +257,11 @@ _WORKSPACES = {
 }
 
 _OTHERS = {
+    "InvalidHost": ErrorCode(
+        Exit.USAGE,
+        "A held command of your own workflow names a host that can't be read.",
+        "Write names like `pypi.org` or `*.example.com:443` in `hosts`.",
+    ),
     "InvalidContract": ErrorCode(
         Exit.USAGE,
         "The contract given to the workflow is not valid.",

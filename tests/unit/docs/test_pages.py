@@ -68,7 +68,7 @@ def test_activities(tmp_path: Path) -> None:
     named = {line.split()[0] for line in block.splitlines()}
     plugin = HarnessPlugin(Settings(data_dir=tmp_path))
     served = {each.__temporal_activity_definition.name for each in plugin._activities}  # type: ignore[attr-defined]
-    assert named | {"list_mcp_tools"} == served
+    assert named | {"list_mcp_tools", "run_held", "verify_work"} == served
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
