@@ -220,7 +220,7 @@ async def _start_once(binary: Path, data_dir: Path) -> Server:
 
 
 def _spawn(binary: Path, data_dir: Path, log: Path) -> tuple[subprocess.Popen[bytes], Server]:
-    port, ui_port = _ports()
+    port, ui_port = free_ports()
     with log.open("wb") as out:
         process = subprocess.Popen(
             _command(binary, data_dir, port, ui_port),
@@ -255,7 +255,7 @@ def _command(binary: Path, data_dir: Path, port: int, ui_port: int) -> list[str]
     ]  # fmt: skip
 
 
-def _ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
     """The usual ports if both are free, else two free ones."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(2)]

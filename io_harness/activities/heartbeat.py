@@ -11,14 +11,15 @@ BEAT_SECONDS = 1.0
 
 @contextlib.asynccontextmanager
 async def heartbeating() -> AsyncIterator[Callable[[str], None]]:
-    """Beat every second while the body runs, with the last line of progress that it told by calling
-    what it is given. A cancellation ends the body as `CancelledError`."""
+    """Beat after every second for which the body runs, with the last line of progress that it told by
+    calling what it is given. A cancellation ends the body as `CancelledError`. What ends within a
+    second costs the server no heartbeat, which it would write to its database."""
     told: list[str] = []
 
     async def beat() -> None:
         while True:
-            activity.heartbeat(*told)
             await asyncio.sleep(BEAT_SECONDS)
+            activity.heartbeat(*told)
 
     def progress(text: str) -> None:
         told[:] = [text]

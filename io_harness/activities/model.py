@@ -234,12 +234,12 @@ class ModelActivities:
 
 @asynccontextmanager
 async def _heartbeats(attempt: _Call) -> AsyncIterator[None]:
-    """Report progress every second. Without heartbeats a cancellation would not arrive."""
+    """Report progress after every second. Without heartbeats a cancellation would not arrive."""
 
     async def report() -> None:
         while True:
-            activity.heartbeat(attempt.beat())
             await asyncio.sleep(_HEARTBEAT_SECONDS)
+            activity.heartbeat(attempt.beat())
 
     task = asyncio.create_task(report())
     try:

@@ -1,5 +1,6 @@
 """What a tool is: a name, a description, arguments, an effect class, and the function that runs it."""
 
+import functools
 import json
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, Generic, TypeVar
@@ -98,9 +99,10 @@ def parse_arguments(tool: str, model: type[A], arguments: dict[str, JsonValue]) 
         raise InvalidArguments(f"{tool}: {'; '.join(faults)} (fields: {names})") from None
 
 
+@functools.cache
 def schema_of(model: type[BaseModel]) -> dict[str, JsonValue]:
     """JSON Schema for the model's list of tools, without what costs tokens and tells a model little.
-    Arguments are checked against the whole."""
+    Arguments are checked against the whole. Made once per model, so it must not be changed."""
     schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.pop("$defs", {})
     return _slim(_inlined(schema, definitions))

@@ -107,14 +107,15 @@ def _workflow_specs(contract: TaskContract) -> tuple[ToolSpec, ...]:
 def finish_spec(contract: TaskContract) -> ToolSpec:
     """`finish`, with the answer's schema where the contract asks for a structured answer."""
     schema = schema_of(FinishArgs)
-    properties = schema["properties"]
-    required = schema["required"]
+    properties, required = schema["properties"], schema["required"]
     assert isinstance(properties, dict)
     assert isinstance(required, list)
-    properties.pop("answer")
+    properties = {name: field for name, field in properties.items() if name != "answer"}
     if contract.output_schema is not None:
         properties["answer"] = contract.output_schema
-        required.append("answer")
+        required = [*required, "answer"]
     return ToolSpec(
-        FINISH, "Say that the goal is reached. It is then verified; you hear if it fails.", schema
+        FINISH,
+        "Say that the goal is reached. It is then verified; you hear if it fails.",
+        {**schema, "properties": properties, "required": required},
     )

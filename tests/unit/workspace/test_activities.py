@@ -38,12 +38,14 @@ async def slow(seconds: float) -> str:
     return "done"
 
 
-async def test_an_activity_beats_at_once_and_every_second() -> None:
+async def test_an_activity_beats_after_each_second_and_a_short_one_never() -> None:
     beats: list[Any] = []
     environment = ActivityEnvironment()
     environment.on_heartbeat = lambda *details: beats.append(details)
+    assert await environment.run(slow, 0) == "done"
+    assert not beats
     assert await environment.run(slow, 1.2) == "done"
-    assert len(beats) == 2
+    assert len(beats) == 1
 
 
 async def test_a_cancellation_goes_through() -> None:

@@ -1,0 +1,59 @@
+"""Runs benchmarks; prints what they found and keeps it as JSON and Markdown.
+
+    uv run --group bench python -m benchmarks overhead
+    uv run --group bench python -m benchmarks all --quick
+
+Only ratios within one run mean anything on another machine.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from benchmarks.machine import machine
+from benchmarks.overhead import flatness, overhead
+from benchmarks.report import Section, markdown, store
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: everything, or enough to see that it works."""
+
+    quick: bool
+
+    def __call__(self, whole: int, quick: int) -> int:
+        return quick if self.quick else whole
+
+
+BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
+    "overhead": lambda size: overhead(turns=size(40, 10), rounds=size(5, 1)),
+    "flat": lambda size: flatness(turns=size(400, 40)),
+}
+
+
+@click.command(help=__doc__)
+@click.argument("names", nargs=-1, required=True, type=click.Choice([*BENCHMARKS, "all"]))
+@click.option("--quick", is_flag=True, help="Few turns and rounds: shows that it works.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("benchmarks/results"),
+    help="Folder for the JSON and the Markdown.",
+)
+def main(names: tuple[str, ...], quick: bool, out: Path) -> None:
+    chosen = tuple(BENCHMARKS) if "all" in names else names
+    before = machine()
+    sections = [asyncio.run(_measured(BENCHMARKS[name], Size(quick))) for name in chosen]
+    path = store(out, before, sections)
+    click.echo(f"\n{markdown(before, sections)}\n{path}")
+
+
+async def _measured(benchmark: Callable[[Size], Awaitable[Section]], size: Size) -> Section:
+    return await benchmark(size)
+
+
+if __name__ == "__main__":
+    main()
