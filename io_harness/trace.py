@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter
 from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.failure.v1 import Failure
@@ -46,6 +46,8 @@ class Began(_Step):
     part: int
     """1 for the first run id of the chain."""
     goal: str
+    contract: dict[str, JsonValue] = {}
+    """As it was given."""
 
 
 class Call(_Step):
@@ -128,6 +130,7 @@ class DecidedStep(_Step):
 class ChildStep(_Step):
     kind: Literal["child"] = "child"
     workflow_id: str
+    workflow_type: str
     what: Literal["started", "completed", "failed", "cancelled", "timed_out", "terminated"]
 
 
@@ -242,13 +245,15 @@ class Tracer:
     async def _began(self, event: HistoryEvent) -> Began:
         started = event.workflow_execution_started_event_attributes
         self.parts += 1
-        contract = await self._decode(started.input, dict[str, Any])
+        given = await self._decode(started.input, JsonValue)
+        contract = given if isinstance(given, dict) else {}
         return Began(
             at=_time(event),
             workflow_id=started.workflow_id,
             run_id=started.original_execution_run_id,
             part=self.parts,
             goal=str(contract.get("goal", "")),
+            contract=contract,
         )
 
     async def _activity(self, what: str, event: HistoryEvent) -> Step | None:
@@ -415,6 +420,7 @@ def _child(what: str, event: HistoryEvent) -> ChildStep | None:
     return ChildStep.model_validate({
         "at": _time(event),
         "workflow_id": attributes.workflow_execution.workflow_id,
+        "workflow_type": attributes.workflow_type.name,
         "what": names[what],
     })  # fmt: skip
 

@@ -1,6 +1,7 @@
 """`status`, `list`, `trace`, `watch`, `cancel`, `schema`."""
 
 import json
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -54,14 +55,34 @@ async def list_(state: str | None, limit: int, as_json: bool) -> Exit:
 
 @click.command()
 @_RUN
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
+@click.option("--format", "-f", type=click.Choice(["text", "json", "atif", "html"]), default="text",
+              show_default=True, help="json: an object per step. atif: one document of the Agent "
+              "Trajectory Interchange Format. html: one page for a reviewer.")  # fmt: skip
+@click.option("--json", "format", flag_value="json", help="Same as --format json.")
+@click.option("--html", "format", flag_value="html", help="Same as --format html.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, writable=True, path_type=Path),
+              help="Write to this file.")  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
 @runs_async
-async def trace(run: str, as_json: bool, verbose: bool) -> Exit:
-    """Show what happened, step by step, from the run's history alone."""
+async def trace(
+    run: str,
+    format: Literal["text", "json", "atif", "html"],
+    output: Path | None,
+    verbose: bool,
+) -> Exit:
+    """Show what happened, step by step, from the run's history alone.
+
+    The run may be live or closed. A page or a trajectory of a live run tells it up to now.
+    """
+    if format in ("atif", "html"):
+        from .reporting import write_report
+
+        return await write_report(run, format, output)
+    if output is not None:
+        raise CommandFailed(Exit.USAGE, "--output goes with --format atif or html")
     from .inspecting import show_trace
 
-    return await show_trace(run, as_json=as_json, verbose=verbose)
+    return await show_trace(run, as_json=format == "json", verbose=verbose)
 
 
 @click.command()

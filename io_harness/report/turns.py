@@ -1,0 +1,64 @@
+"""A history in chapters: what led up to the first model call, each call with what came of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from io_harness import trace
+from io_harness.workflows.messages import MalformedToolCall, ToolCall
+from io_harness.workflows.payloads import NeedsApproval, ToolDone
+
+Entry = trace.Step
+
+
+@dataclass
+class Chapter:
+    """A model call and all that happened until the next one; without `model`, what came before."""
+
+    model: trace.ModelStep | None
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def own_calls(self) -> tuple[ToolCall | MalformedToolCall, ...]:
+        """Calls that no activity answered: the plan, a question, the claim to be done, what could not
+        be read or was not carried out."""
+        assert self.model is not None
+        used = {
+            step.call.id for step in self.entries if isinstance(step, trace.ToolStep) and step.call
+        }
+        return tuple(c for c in self.model.completion.message.calls if c.id not in used)
+
+    @property
+    def trouble(self) -> str:
+        """In a few words what did not go as it was meant to."""
+        found = [word for entry in self.entries if (word := _trouble(entry))]
+        return ", ".join(dict.fromkeys(found))
+
+
+def chapters(steps: Sequence[trace.Step]) -> Iterator[Chapter]:
+    current = Chapter(None)
+    for step in steps:
+        match step:
+            case trace.ModelStep():
+                yield current
+                current = Chapter(step)
+            case trace.Began() | trace.EndedStep():
+                continue
+            case _:
+                current.entries.append(step)
+    yield current
+
+
+def _trouble(entry: Entry) -> str:
+    match entry:
+        case trace.ToolStep(outcome=ToolDone(refused=refused)) if refused is not None:
+            return "refused"
+        case trace.ToolStep(outcome=ToolDone(observation=observation)) if observation.is_error:
+            return "error"
+        case trace.ToolStep(outcome=NeedsApproval()) | trace.LandedStep(report=NeedsApproval()):
+            return "asked"
+        case trace.VerifiedStep(report=report) if report.verdict != "passed":
+            return f"verification {report.verdict}"
+        case trace.FailedStep():
+            return entry.how.replace("_", " ")
+        case _:
+            return ""
