@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import ipaddress
 import os
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from io_harness.activities.settings import Settings
+from io_harness.data_dir import usable
 from io_harness.server import Held, Server, embedded_server
 from io_harness.workflows.attributes import NAMES
 
@@ -84,8 +86,11 @@ async def connect(settings: Settings, *, works: bool = False) -> AsyncIterator[C
     Raises:
         ConnectionFailed: The configured server can't be reached.
         ServerError: The embedded server can't be used.
+        DataDirUnusable: The data directory is needed and can't be written.
     """
     config = configured()
+    if works or config is None:
+        usable(settings.data_dir)
     if config is not None:
         yield Connection(await _connected(config, _extras(settings, works=works)), held=None)
         return
@@ -139,12 +144,45 @@ async def _connected(config: ClientConnectConfig, extras: _Extras) -> Client:
             client = await Client.connect(**merged, **extras, grpc_compression=compression)
             await _check_namespace(client)
     except (RPCError, RuntimeError, TimeoutError) as error:
-        why = str(error) or f"silence for {_CONNECT_SECONDS} s"
-        raise ConnectionFailed(
-            f"no Temporal server answers at {target}: {why}; is it running, and are "
-            "TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the TLS settings right?"
-        ) from error
+        raise ConnectionFailed(_told(target, error)) from error
     return client
+
+
+_REFUSALS = (
+    (
+        ("code: Unauthenticated", "code: PermissionDenied"),
+        "the Temporal server at {target} doesn't accept the credentials ({why}): check "
+        "TEMPORAL_API_KEY, TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_NAMESPACE",
+    ),
+    (
+        ("InvalidCertificate",),
+        "the certificate of the Temporal server at {target} isn't trusted ({why}): name its "
+        "authority in TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the host in TEMPORAL_TLS_SERVER_NAME "
+        "where it differs from the address",
+    ),
+    (
+        ("InvalidContentType",),
+        "the server at {target} speaks no TLS ({why}): set TEMPORAL_TLS=false, or another "
+        "TEMPORAL_ADDRESS",
+    ),
+    (
+        ("`get_system_info` call error", "Connection reset", "broken pipe"),
+        "the server at {target} hangs up ({why}): does it want TLS, or a certificate that it "
+        "trusts (TEMPORAL_TLS, TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH)?",
+    ),
+)
+"""Words of the SDK's error, which has no code for them, and what they mean; the first that fits."""
+
+
+def _told(target: str, error: Exception) -> str:
+    """What to say of a connection that failed."""
+    words = str(error) or f"silence for {_CONNECT_SECONDS} s"
+    found = re.search(r'message: "([^"]*)"|error: (Invalid\w+(?:\(\w+\))?)', words)
+    why = (found[1] or found[2]) if found else words
+    for signs, text in _REFUSALS:
+        if any(sign in words for sign in signs):
+            return text.format(target=target, why=why)
+    return f"no Temporal server answers at {target}: {why}; is it running, and is TEMPORAL_ADDRESS right?"
 
 
 async def _check_namespace(client: Client) -> None:
@@ -158,6 +196,8 @@ async def _check_namespace(client: Client) -> None:
             DescribeNamespaceRequest(namespace=client.namespace)
         )
     except RPCError as error:
+        if error.status == RPCStatusCode.UNAUTHENTICATED:
+            raise
         if error.status != RPCStatusCode.NOT_FOUND:
             return  # it may be that this client may not ask; what it may do is told by its calls
         raise ConnectionFailed(

@@ -120,7 +120,7 @@ async def restore(git: Git, commit: str, notes: SourceNotes, *, trust_index: boo
     try:
         await check_out(git, commit, notes)
     except GitError as error:
-        if error.disk_full:
+        if error.disk_full or error.denied:
             raise
         return False
     return True

@@ -12,6 +12,7 @@ from .git import GitError, GitUnusable
 from .store import UnknownSnapshot
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def failure(code: str, message: str, *, retry: bool = False) -> ApplicationError:
@@ -40,9 +41,12 @@ def told() -> Iterator[None]:
 
 
 def _of_files(error: OSError | GitError) -> ApplicationError:
-    full = error.disk_full if isinstance(error, GitError) else error.errno in _FULL
+    if isinstance(error, GitError):
+        full, denied = error.disk_full, error.denied
+    else:
+        full, denied = error.errno in _FULL, error.errno in _DENIED
     if full:
         return failure("DiskFull", f"no space left on the worker: {error}; free some and run again")
-    if isinstance(error, PermissionError):
+    if denied:
         return failure("AccessDenied", f"the worker may not do this: {error}")
     return failure("WorkspaceFailure", str(error), retry=True)

@@ -53,6 +53,10 @@ EPOCH = "946684800 +0000"
 """Date of every snapshot: a snapshot of the same content on the same parent is the same commit."""
 
 
+_FULL = ("No space left on device", "Disk quota exceeded", "Out of diskspace")
+_DENIED = ("Read-only file system", "insufficient permission")
+
+
 class GitError(Exception):
     """git ended with an exit code that the caller doesn't know how to read."""
 
@@ -64,7 +68,12 @@ class GitError(Exception):
 
     @property
     def disk_full(self) -> bool:
-        return "No space left on device" in self.stderr or "Disk quota exceeded" in self.stderr
+        return any(sign in self.stderr for sign in _FULL)
+
+    @property
+    def denied(self) -> bool:
+        """What git would write may not be written."""
+        return any(sign in self.stderr for sign in _DENIED)
 
 
 class GitUnusable(Exception):

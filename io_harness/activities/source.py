@@ -133,7 +133,7 @@ async def snapshot_directory(
         await stage_all(packing, repair=False)
         await drop_within(git, leave)
     except GitError as error:
-        if error.disk_full:
+        if error.disk_full or error.denied:
             raise
         raise failure(
             "SourceUnreadable",

@@ -57,6 +57,7 @@ def known_failure(error: Exception) -> CommandFailed | None:
 
     from io_harness.connection import ConnectionFailed
     from io_harness.contract_file import ContractError
+    from io_harness.data_dir import DataDirUnusable
     from io_harness.runs import DecisionRejected, NoSuchRun
     from io_harness.server import ServerError
 
@@ -69,6 +70,8 @@ def known_failure(error: Exception) -> CommandFailed | None:
             return CommandFailed(Exit.USAGE, f"a run {error.workflow_id!r} is running already")
         case ServerError() | ConnectionFailed():
             return CommandFailed(Exit.SERVER, str(error))
+        case DataDirUnusable():
+            return CommandFailed(Exit.WORKSPACE, str(error))
         case RPCError():
             return CommandFailed(Exit.SERVER, f"Temporal answered: {error}")
         case _:

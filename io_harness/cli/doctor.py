@@ -6,12 +6,15 @@ import platform
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from .command import runs as runs_async
 from .exits import Exit
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
 
 
 class Finding(NamedTuple):
@@ -80,44 +83,68 @@ def _temporal() -> Finding:
 
 def _data() -> Finding:
     from io_harness.activities.settings import Settings
+    from io_harness.data_dir import DataDirUnusable, usable
 
-    folder = Settings.from_env().data_dir
-    existing = next(p for p in (folder, *folder.parents) if p.exists())
-    if not os.access(existing, os.W_OK):
-        return Finding("data directory", False, f"{folder} can't be written; set IO_HARNESS_DATA")
-    free = shutil.disk_usage(existing).free / 2**30
+    try:
+        folder = usable(Settings.from_env().data_dir)
+    except DataDirUnusable as error:
+        return Finding("data directory", False, str(error))
+    free = shutil.disk_usage(folder).free / 2**30
     return Finding("data directory", free >= 1, f"{folder}, {free:.0f} GiB free")
 
 
 async def _server() -> list[Finding]:
-    from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
-    from temporalio.service import RPCError
-
     from io_harness.activities.settings import Settings
     from io_harness.connection import ConnectionFailed, connect
+    from io_harness.data_dir import DataDirUnusable
     from io_harness.server import ServerError
-    from io_harness.workflows.attributes import NAMES
 
     try:
         async with connect(Settings.from_env()) as connection:
             kind = "embedded" if connection.held else "configured"
-            found = [Finding("temporal server", True, f"{connection.address} ({kind})")]
-            try:
-                known = await connection.client.operator_service.list_search_attributes(
-                    ListSearchAttributesRequest(namespace=connection.client.namespace)
-                )
-            except RPCError as error:
-                text = f"can't be listed ({error}); runs work without them"
-                return [*found, Finding("search attributes", True, text)]
-            missing = [name for name in NAMES if name not in known.custom_attributes]
-            register = " ".join(f"--name {n} --type {NAMES[n]}" for n in missing)
-            text = (
-                f"missing: {', '.join(missing)}; runs work without them, lists know less. "
-                f"`temporal operator search-attribute create {register}`"
-            )
-            return [*found, Finding("search attributes", True, text if missing else "registered")]
-    except (ConnectionFailed, ServerError) as error:
+            return [
+                Finding("temporal server", True, f"{connection.address} ({kind})"),
+                await _search_attributes(connection.client),
+                *await _stuck_runs(connection.client),
+            ]
+    except (ConnectionFailed, ServerError, DataDirUnusable) as error:
         return [Finding("temporal server", False, str(error))]
+
+
+async def _search_attributes(client: "Client") -> Finding:
+    from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+    from temporalio.service import RPCError
+
+    from io_harness.workflows.attributes import NAMES
+
+    try:
+        known = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=client.namespace)
+        )
+    except RPCError as error:
+        text = f"can't be listed ({error}); runs work without them"
+        return Finding("search attributes", True, text)
+    missing = [name for name in NAMES if name not in known.custom_attributes]
+    register = " ".join(f"--name {n} --type {NAMES[n]}" for n in missing)
+    text = (
+        f"missing: {', '.join(missing)}; runs work without them, lists know less. "
+        f"`temporal operator search-attribute create {register}`"
+    )
+    return Finding("search attributes", True, text if missing else "registered")
+
+
+async def _stuck_runs(client: "Client") -> list[Finding]:
+    from io_harness.stuck import stuck_runs
+
+    return [
+        Finding(
+            "workflow task",
+            False,
+            f"of run {each.run} fails, now at attempt {each.attempt}: {each.why}; it goes on when a "
+            "worker that mends it is deployed (operations, `When the workflow code has a bug`)",
+        )
+        for each in await stuck_runs(client)
+    ] or [Finding("workflow tasks", True, "none fails")]
 
 
 def _credentials() -> Finding:

@@ -30,7 +30,8 @@ class Exit(IntEnum):
     SERVER = 8
     """The Temporal server can't be reached or started."""
     WORKSPACE = 9
-    """The workspace can't be prepared, or the verified work can't be landed."""
+    """The workspace can't be prepared, the verified work can't be landed, or the worker's data
+    directory can't be written."""
     CANCELLED = 130
     """The run was cancelled: by Ctrl-C, or by somebody else."""
 

@@ -15,6 +15,8 @@ from structlog.types import Processor
 from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
 
+from io_harness.data_dir import usable
+
 CORE = "temporalio.core"
 """Logger of the SDK's native part."""
 _BYTES = 2_000_000
@@ -33,10 +35,13 @@ class Format(StrEnum):
 
 
 def to_file(data_dir: Path) -> None:
-    """Keep records out of the terminal, where steps are shown; what went wrong is shown there too."""
-    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Keep records out of the terminal, where steps are shown; what went wrong is shown there too.
+
+    Raises:
+        DataDirUnusable
+    """
     handler = logging.handlers.RotatingFileHandler(
-        data_dir / "io-harness.log", maxBytes=_BYTES, backupCount=1, delay=True
+        usable(data_dir) / "io-harness.log", maxBytes=_BYTES, backupCount=1, delay=True
     )
     _use(handler, Format.CONSOLE, "info", colors=False)
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from temporalio.client import Client
@@ -25,11 +26,17 @@ def free_port() -> int:
 class ServerProcess:
     """A server that suggests continue-as-new after a few events."""
 
-    def __init__(self, folder: Path, suggest_at: int = SUGGEST_AT_EVENTS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        suggest_at: int = SUGGEST_AT_EVENTS,
+        attributes: Mapping[str, str] = NAMES,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self._database = folder / "temporal.db"
         self._suggest_at = suggest_at
+        self._attributes = attributes
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -37,7 +44,9 @@ class ServerProcess:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        attributes = (f"--search-attribute={name}={kind}" for name, kind in NAMES.items())
+        attributes = (
+            f"--search-attribute={name}={kind}" for name, kind in self._attributes.items()
+        )
         self._process = subprocess.Popen(
             [
                 str(Path(sys.executable).parent / "temporal"), "server", "start-dev", "--headless",

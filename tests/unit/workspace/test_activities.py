@@ -64,6 +64,8 @@ async def test_a_cancellation_goes_through() -> None:
         (OSError(errno.EDQUOT, "Disk quota exceeded"), "DiskFull", False),
         (GitError("add", 128, "fatal: write: No space left on device"), "DiskFull", False),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), "AccessDenied", False),
+        (OSError(errno.EROFS, "Read-only file system", "/x"), "AccessDenied", False),
+        (GitError("add", 128, "error: /x/o: Read-only file system"), "AccessDenied", False),
         (GitUnusable("git is missing"), "GitUnusable", False),
         (UnknownSnapshot("abc", Path("/store")), "UnknownSnapshot", False),
         (SandboxError("no backend"), "SandboxUnusable", False),
