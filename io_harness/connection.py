@@ -182,7 +182,7 @@ def _told(target: str, error: Exception) -> str:
     for signs, text in _REFUSALS:
         if any(sign in words for sign in signs):
             return text.format(target=target, why=why)
-    return f"no Temporal server answers at {target}: {why}; is it running, and is TEMPORAL_ADDRESS right?"
+    return f"no Temporal server answers at {target}: {why}; does it run? is TEMPORAL_ADDRESS right?"
 
 
 async def _check_namespace(client: Client) -> None:
