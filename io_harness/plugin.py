@@ -89,7 +89,7 @@ class HarnessPlugin(SimplePlugin):
             self._settings, reader, store, self._registry, self._mcp, self._jobs, network
         )
         admission = AdmissionActivities(self._settings, reader, self._registry)
-        mcp = McpActivities(self._settings, reader, store, self._mcp.pool)
+        mcp = McpActivities(self._settings, reader, store, self._mcp.pool, network)
         self._activities: tuple[Callable[..., Any], ...] = (
             admission.admit,
             self._models.complete,

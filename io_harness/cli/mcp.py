@@ -1,4 +1,6 @@
-"""`mcp`: the harness as an MCP server on standard streams."""
+"""`mcp`: the harness as an MCP server, and logins to other MCP servers."""
+
+from pathlib import Path
 
 import click
 
@@ -6,21 +8,28 @@ from .command import runs as runs_async
 from .exits import Exit
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--no-decide", is_flag=True, help="Let clients look at approvals, and not decide them."
 )
 @click.option(
     "--task-queue", metavar="NAME", help="Queue of the runs it starts; by default io-harness."
 )
-@runs_async
-async def mcp(no_decide: bool, task_queue: str | None) -> Exit:
+@click.pass_context
+def mcp(context: click.Context, no_decide: bool, task_queue: str | None) -> None:
     """Serve MCP on standard input and output, for an editor or another agent.
 
     A client can start runs, follow them, see and decide approvals, and read results. Whoever can
     decide approvals can approve what an agent asks for: give --no-decide to clients that you would
     not trust with that.
     """
+    if context.invoked_subcommand is None:
+        context.invoke(_serve, no_decide=no_decide, task_queue=task_queue)
+
+
+@click.command()
+@runs_async
+async def _serve(no_decide: bool, task_queue: str | None) -> Exit:
     from io_harness import TASK_QUEUE
     from io_harness.activities.settings import Settings
     from io_harness.mcp_server import build_server
@@ -34,3 +43,26 @@ async def mcp(no_decide: bool, task_queue: str | None) -> Exit:
         )
         await server.run_stdio_async()
     return Exit.OK
+
+
+@mcp.command()
+@click.argument("contract", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("server")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of 127.0.0.1 that the browser comes back to, where the client is registered with one; "
+    "by default any free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address of the login's page.")
+@runs_async
+async def login(contract: Path, server: str, port: int, no_browser: bool) -> Exit:
+    """Log in to an MCP server of a contract, for the workers of this host.
+
+    SERVER is its id in mcp_servers. The tokens are kept in the data directory (IO_HARNESS_DATA),
+    readable by you alone, and renewed by the workers that share it.
+    """
+    from .logging_in import log_in_to
+
+    return await log_in_to(contract, server, port=port, browser=not no_browser)

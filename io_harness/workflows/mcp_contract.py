@@ -2,21 +2,15 @@
 
 import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from .mcp_auth import McpAuth
+from .mcp_fields import HeaderName, HostPath, HttpUrl, NonEmpty, Reference, Variable
 from .model import Strict
 
 SERVER_ID_LENGTH = 24
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_))*(?<![_-])\Z")
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")  # RFC 9110, 5.6.2
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_OWN_HEADERS = frozenset(
-    {"host", "content-length", "content-type", "accept", "connection", "transfer-encoding"}
-)
-
-NonEmpty = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 
 def _server_id(value: str) -> str:
@@ -28,54 +22,11 @@ def _server_id(value: str) -> str:
     return value
 
 
-def _variable(value: str) -> str:
-    if not _VARIABLE.match(value):
-        raise ValueError("must be a variable's name: letters, digits and '_'")
-    return value
-
-
-def _reference(value: str) -> str:
-    scheme, _, name = value.partition(":")
-    if scheme != "env" or not _VARIABLE.match(name):
-        raise ValueError(
-            "must name a variable of the worker's environment, like env:GITHUB_TOKEN; a value "
-            "itself never belongs in a contract"
-        )
-    return value
-
-
-def _header(value: str) -> str:
-    if not _HEADER.match(value):
-        raise ValueError("is no name of an HTTP header")
-    if value.lower() in _OWN_HEADERS or value.lower().startswith("mcp-"):
-        raise ValueError("is set by the client itself")
-    return value
-
-
-def _url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must be an absolute URL that begins with http:// or https://")
-    if parts.username or parts.password:
-        raise ValueError("must hold no user name or password; give a header by reference instead")
-    if parts.fragment:
-        raise ValueError("must have no fragment")
-    return value
-
-
-def _absolute(value: str) -> str:
-    if not value.startswith("/") or ".." in value.split("/") or "\0" in value:
-        raise ValueError("must be an absolute path of the worker's host, without '..'")
-    return value
-
-
 ServerId = Annotated[
     str, StringConstraints(max_length=SERVER_ID_LENGTH), AfterValidator(_server_id)
 ]
-Variable = Annotated[str, AfterValidator(_variable)]
-Reference = Annotated[str, AfterValidator(_reference)]
-HeaderName = Annotated[str, AfterValidator(_header)]
-HostPath = Annotated[str, AfterValidator(_absolute)]
+
+QuestionsAre = Literal["decline", "defaults", "ask"]
 
 
 class _Server(Strict):
@@ -88,8 +39,9 @@ class _Server(Strict):
     """For the whole list of tools, all pages together."""
     call_seconds: int = Field(default=300, ge=1, le=86_400)
     """For one call."""
-    questions: Literal["decline", "ask"] = "decline"
-    """What a server's question to the user (elicitation) gets: no, or a human's answer."""
+    questions: QuestionsAre = "decline"
+    """What a server's question to the user (elicitation) gets: a no, the defaults that the question
+    itself proposes (a no where it has none), or a human's answer."""
 
 
 class StdioServer(_Server):
@@ -114,9 +66,17 @@ class HttpServer(_Server):
     """A server at a URL (streamable HTTP). It is dialled only if the policy's `net` allows the host."""
 
     kind: Literal["http"] = "http"
-    url: Annotated[NonEmpty, AfterValidator(_url)]
+    url: HttpUrl
     headers: dict[HeaderName, Reference] = {}
     """Headers sent with every request, each value by reference to a variable of the worker."""
+    auth: McpAuth | None = None
+    """How the server learns who asks, where it wants OAuth."""
+
+    @model_validator(mode="after")
+    def _one_authorization(self) -> "HttpServer":
+        if self.auth is not None and any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError("give headers.Authorization or auth, not both")
+        return self
 
 
 McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="kind")]

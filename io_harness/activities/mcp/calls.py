@@ -111,12 +111,13 @@ class McpServerTool(AnyTool):
         from .render import render_result
 
         connection = await self._pool.connection(self._server, place)
+        are = self._server.questions
         questions = Questions(
             server=self._server.id,
             tool=self._spec.tool,
             arguments=arguments,
             answer_to=ctx.gate.answer_to,
-            ask=self._server.questions == "ask" and ctx.gate.can_ask,
+            are="decline" if are == "ask" and not ctx.gate.can_ask else are,
         )
         try:
             result = await self._once(connection, arguments, questions, ctx)

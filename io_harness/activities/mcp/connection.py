@@ -133,7 +133,9 @@ class Connection:
                     writing,
                     client_info=_CLIENT,
                     message_handler=self._heard,
-                    elicitation_callback=self._asked if self.server.questions == "ask" else None,
+                    elicitation_callback=self._asked
+                    if self.server.questions != "decline"
+                    else None,
                 ) as session,
             ):
                 agreeing = asyncio.create_task(self._agree(session, handshake=handshake))
@@ -369,6 +371,8 @@ class Connection:
 
     def _of_protocol(self, error: MCPError) -> McpFailure:
         message = plain(error.error.message, _ERROR_LENGTH)
+        if error.code == types.CONNECTION_CLOSED and self.link.failure is not None:
+            return self.link.failure
         if error.code == types.CONNECTION_CLOSED:
             return ConnectionEnded(self._told(self.link.reason or message))
         if error.code == types.INVALID_REQUEST and error.error.message == "Session terminated":

@@ -13,6 +13,10 @@ class MissingCredential(McpFailure):
     """The worker doesn't give out a variable that the contract names, or has none of that name."""
 
 
+class NotAuthorized(McpFailure):
+    """The server wants a proof of who asks that could not be given. It did nothing."""
+
+
 class ConnectionEnded(McpFailure):
     """The connection ended while something was asked; whether it was done is not known."""
 

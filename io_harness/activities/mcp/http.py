@@ -10,6 +10,7 @@ import httpx2
 from io_harness.sandbox.egress import Resolver, Session
 from io_harness.sandbox.egress.client import EgressRefused, EgressTransport
 
+from .errors import NotStarted
 from .link import MESSAGE_BYTES, Link
 
 _KEPT_EXTENSIONS = ("timeout",)
@@ -19,18 +20,21 @@ def http_client(
     session: Session,
     resolver: Resolver,
     headers: Mapping[str, str],
+    proof: httpx2.Auth,
     seconds: float,
     link: Link,
 ) -> httpx2.AsyncClient:
     """A client whose connections the session decides on.
 
     Args:
-        headers: Sent with every request, secrets included.
+        headers: Sent with every request to the server, secrets included.
+        proof: Of who asks.
         seconds: Until a connection is made, and until a server that was asked begins to answer.
     """
     return httpx2.AsyncClient(
         transport=_OverEgress(EgressTransport(session, resolver), link),
         headers={**headers, "accept-encoding": "identity"},
+        auth=proof,
         timeout=httpx2.Timeout(seconds, read=None),
         trust_env=False,
     )
@@ -55,7 +59,8 @@ class _OverEgress(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(outgoing)
         except EgressRefused as refused:
-            self._link.end(f"egress refused: {refused}")
+            failure = NotStarted(f"egress refused: {refused}")
+            self._link.end(str(failure), failure)
             raise httpx2.ConnectError(str(refused), request=request) from refused
         except httpx.TransportError as error:
             raise _translated(error, request) from error

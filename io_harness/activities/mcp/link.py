@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from .errors import McpFailure
 from .text import one_line
 
 MESSAGE_BYTES = 16 * 1024 * 1024
@@ -23,6 +24,8 @@ class Link:
         """Whether the server's process began."""
         self.reason = ""
         """Why it ended."""
+        self.failure: McpFailure | None = None
+        """What those hear who were waiting for an answer then, where the end was the client's own."""
         self.noise = ""
         """The first line that was no message; empty if none was."""
         self.tail: Callable[[], str] = str
@@ -36,10 +39,11 @@ class Link:
         """Whether the server's process began, and the end came from its side."""
         return self.started and self.reason not in ("", CLOSED)
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, failure: McpFailure | None = None) -> None:
         """The transport is of no more use. The first reason stays."""
         if not self.ended.is_set():
             self.reason = reason
+            self.failure = failure
             self.ended.set()
 
     def count(self) -> None:

@@ -8,6 +8,7 @@ from temporalio import activity
 from io_harness.activities.failure import failure, told
 from io_harness.activities.gate import ApprovalNeeded, Gate, Refused
 from io_harness.activities.heartbeat import heartbeating
+from io_harness.activities.network import RunNetwork
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
@@ -29,13 +30,19 @@ class McpActivities:
     """One per worker."""
 
     def __init__(
-        self, settings: Settings, reader: RunReader, store: SnapshotStore, pool: Pool
+        self,
+        settings: Settings,
+        reader: RunReader,
+        store: SnapshotStore,
+        pool: Pool,
+        network: RunNetwork,
     ) -> None:
         self._settings = settings
         self._reader = reader
         self._store = store
         self._policies = RunPolicies(store)
         self._pool = pool
+        self._network = network
 
     @activity.defn(name="list_mcp_tools")
     async def list_mcp_tools(self, given: ListMcpToolsInput) -> McpListing:
@@ -57,6 +64,7 @@ class McpActivities:
                     contract,
                     given.base,
                     access="read",
+                    network=lambda: self._network.command(given.run.key, gate),
                 ) as copy:
                     place = Place(given.run.key, contract, policy, gate, copy.root)
                     if requests := _asks(contract.mcp_servers, place):

@@ -62,14 +62,15 @@ def require_start(server: "Server", gate: Gate, root: Path) -> None:
                 preview_kind="text",
             )
         case HttpServer():
-            gate.require(
-                "net",
-                str(target_of(server)),
-                tool=f"mcp {server.id}",
-                arguments={},
-                preview=f"Connect to the MCP server {server.id} at {server.url}.",
-                preview_kind="text",
-            )
+            for target, what in _dialled(server).items():
+                gate.require(
+                    "net",
+                    str(target),
+                    tool=f"mcp {server.id}",
+                    arguments={},
+                    preview=what,
+                    preview_kind="text",
+                )
         case _:
             assert_never(server)
 
@@ -91,13 +92,22 @@ def start_preview(server: StdioServer) -> str:
     return "\n".join(lines)
 
 
-def target_of(server: HttpServer) -> Target:
+def _dialled(server: HttpServer) -> dict[Target, str]:
+    """What the contract itself names to be dialled, and what for."""
+    what = {target_of(server.url): f"Connect to the MCP server {server.id} at {server.url}."}
+    if server.auth is not None and (issuer := server.auth.issuer) is not None:
+        target = target_of(issuer)
+        what.setdefault(target, f"Get tokens for the MCP server {server.id} from {issuer}.")
+    return what
+
+
+def target_of(url: str) -> Target:
     """The host and port that are dialled.
 
     Raises:
         BadHost: the URL's host is none that all programs read alike.
     """
-    parts = urlsplit(server.url)
+    parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return Target(canonical_host(parts.hostname or ""), port)
 
@@ -126,11 +136,14 @@ async def open_streams(
 
             from .http import http_client
             from .link import MESSAGE_BYTES
+            from .oauth.choice import proof_for
 
             headers = resolve(server.headers, server, settings)
+            proof = proof_for(server, settings, link)
             seconds = float(server.connect_seconds)
+            resolver = network.proxy.resolver
             async with (
-                http_client(session, network.proxy.resolver, headers, seconds, link) as client,
+                http_client(session, resolver, headers, proof, seconds, link) as client,
                 streamable_http_client(
                     server.url, http_client=client, max_sse_event_size=MESSAGE_BYTES
                 ) as streams,
@@ -141,12 +154,12 @@ async def open_streams(
 
 
 def _egress(server: "Server", place: Place, network: RunNetwork) -> Session:
-    """What the server may reach. A host that the policy asks about is the server's own address, which
-    was asked about before it came here; no other question is answered with yes."""
-    own = target_of(server) if isinstance(server, HttpServer) else None
+    """What the server may reach. Of what the policy asks about, a human was asked about the hosts that
+    the contract itself names, before it came here; no other question is answered with yes."""
+    own = _dialled(server) if isinstance(server, HttpServer) else {}
 
     async def answer(question: Question) -> bool:
-        return question.target == own
+        return question.target in own
 
     return network.session(place.run_key, GateJudge(place.gate), answer)
 

@@ -14,6 +14,7 @@ import mcp_types as types
 from pydantic import JsonValue
 
 from io_harness.activities.gate import request_digest
+from io_harness.workflows.mcp_contract import QuestionsAre
 from io_harness.workflows.payloads import ApprovalRequest
 from io_harness.workflows.rules import Reason
 
@@ -37,33 +38,38 @@ class Questions:
     tool: str
     arguments: dict[str, JsonValue]
     answer_to: AnswerTo
-    ask: bool
-    """Whether a human may be asked. Else every question is declined."""
+    are: QuestionsAre
     open: list[ApprovalRequest] = field(default_factory=list)
     """What a human must be asked before the call can be made again."""
 
     def answer(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         """What the server hears."""
-        if not self.ask or not isinstance(params, types.ElicitRequestFormParams):
+        if self.are == "decline" or not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
         schema: dict[str, Any] = dict(params.requested_schema)
-        request = self._request(params.message, schema)
-        words = self.answer_to(request.digest)
+        words = "" if self.are == "defaults" else self._words(params.message, schema)
         if words is None:
-            self.open.append(request)
             return types.ElicitResult(action="cancel")
         content = content_of(words, schema)
         if content is None:
             return types.ElicitResult(action="decline")
         return types.ElicitResult(action="accept", content=content)
 
+    def _words(self, message: str, schema: dict[str, Any]) -> str | None:
+        """A human's; None where they are to be asked first."""
+        request = self._request(message, schema)
+        words = self.answer_to(request.digest)
+        if words is None:
+            self.open.append(request)
+        return words
+
     def _request(self, message: str, schema: dict[str, Any]) -> ApprovalRequest:
         wanted = json.dumps(schema.get("properties", {}), ensure_ascii=False)
         preview = (
             f"The MCP server {self.server} asks, while its tool {self.tool!r} is called:\n"
             f"{plain(message, _QUESTION)}\n\nIt wants: {plain(wanted, _QUESTION)}\n"
-            "Approve with the answer as the reason (its text, or a JSON object of the fields); your "
-            "words go to the server."
+            "Approve with the answer as the reason (its text, or a JSON object of the fields; what it "
+            "leaves out takes its default); your words go to the server."
         )
         target = f"question of {self.server}"
         return ApprovalRequest(
@@ -78,14 +84,17 @@ class Questions:
 
 
 def content_of(words: str, schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The answer as the form that the server asked for; None where it doesn't fit."""
+    """The answer as the form that the server asked for; None where it doesn't fit. What the answer
+    leaves out takes the default that the form declares (SEP-1034)."""
+    properties = schema.get("properties", {})
     try:
-        whole = json.loads(words)
+        whole = json.loads(words or "{}")
     except (ValueError, RecursionError):
         whole = None
-    if isinstance(whole, dict) and _fits(schema, whole):
-        return whole
-    properties = schema.get("properties", {})
+    if isinstance(whole, dict):
+        filled = _defaults(properties) | whole
+        if _fits(schema, filled):
+            return filled
     if len(properties) != 1:
         return None
     ((name, declared),) = properties.items()
@@ -93,6 +102,14 @@ def content_of(words: str, schema: dict[str, Any]) -> dict[str, Any] | None:
         if _fits(schema, {name: value}):
             return {name: value}
     return None
+
+
+def _defaults(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: declared["default"]
+        for name, declared in properties.items()
+        if isinstance(declared, dict) and "default" in declared
+    }
 
 
 def _readings(words: str, declared: Any) -> list[JsonValue]:

@@ -73,18 +73,26 @@ def newest() -> MCPServer:
         await ctx.notify_tools_changed()
         return "grown"
 
-    @server.tool()
-    async def book(place: str, ctx: Context) -> InputRequiredResult | str:
-        """Book a table, having asked for how many."""
+    def seats(place: str, ctx: Context, declared: dict[str, object]) -> InputRequiredResult | str:
         answers = ctx.input_responses or {}
         if (answer := answers.get("seats")) is None:
-            wanted = {"type": "object", "properties": {"seats": {"type": "integer"}}}
+            wanted = {"type": "object", "properties": {"seats": declared}, "required": ["seats"]}
             params = ElicitRequestFormParams(message="How many?", requested_schema=wanted)
             return InputRequiredResult(
                 input_requests={"seats": ElicitRequest(params=params)}, request_state="s1"
             )
         assert isinstance(answer, ElicitResult)
         return f"{place}: {answer.action} {answer.content}"
+
+    @server.tool()
+    async def book(place: str, ctx: Context) -> InputRequiredResult | str:
+        """Book a table, having asked for how many."""
+        return seats(place, ctx, {"type": "integer"})
+
+    @server.tool()
+    async def dine(place: str, ctx: Context) -> InputRequiredResult | str:
+        """Book a table, for two unless asked otherwise."""
+        return seats(place, ctx, {"type": "integer", "default": 2})
 
     @server.resource("notes://today", name="today", description="What is up")
     def today() -> str:

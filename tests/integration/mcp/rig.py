@@ -47,7 +47,7 @@ def allowing_net(*targets: str) -> Policy:
 
 def silent() -> Questions:
     """Nobody answers."""
-    return Questions("h", "t", {}, lambda digest: None, ask=False)
+    return Questions("h", "t", {}, lambda digest: None, are="decline")
 
 
 @dataclass

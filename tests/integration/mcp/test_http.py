@@ -39,6 +39,10 @@ async def test_a_question_between_two_rounds_is_declined_or_answered(rig: Rig) -
         server = http_server(f"http://127.0.0.1:{port}/mcp")
         assert "x: decline None" in (await rig.call(server, "book", place="x")).text
         asking = http_server(f"http://127.0.0.1:{port}/mcp", id="asks", questions="ask")
+        proposing = http_server(f"http://127.0.0.1:{port}/mcp", id="proposes", questions="defaults")
+        rig.recorded = McpTools()
+        assert "x: accept {'seats': 2}" in (await rig.call(proposing, "dine", place="x")).text
+        assert "x: decline None" in (await rig.call(proposing, "book", place="x")).text
         rig.recorded = McpTools()
         with pytest.raises(AsksNeeded) as asked:
             await rig.call(asking, "book", place="x")

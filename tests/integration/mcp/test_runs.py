@@ -1,6 +1,7 @@
 """Runs whose agent uses the tools of MCP servers, on the real Temporal server."""
 
 import asyncio
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from temporalio.worker import Replayer
 from io_harness.activities.settings import Settings
 from io_harness.plugin import HarnessPlugin
 from io_harness.workflows.agent_run import AgentRun
+from io_harness.workflows.keys import key_stem
 from io_harness.workflows.result import Outcome
+from tests.integration import site
 from tests.integration.conftest import BROKEN, FIXED, Handle, Repo, Start
 from tests.integration.test_approvals import decide, pending
 from tests.scripted import Call, call, turn
@@ -107,6 +110,33 @@ async def test_a_human_approves_the_start_and_each_call(start: Start) -> None:
     await decided(run, "deny", by="ann", reason="no")
     result = await run.result()
     assert result.outcome is Outcome.FINISHED, result.reason
+
+
+async def test_a_copy_that_is_made_anew_for_a_server_is_set_up_under_the_runs_network(
+    start: Start, repo: Repo, data_dir: Path
+) -> None:
+    """A human's yes to the start of a server may come when the working copy is long gone."""
+    async with site.serving() as allowed:
+        rules = [
+            {"effect": "allow", "act": "net", "target": allowed.target},
+            {"effect": "ask", "act": "exec", "target": f"{sys.executable} *"},
+        ]
+        run = await start(
+            turn(ok(shows=("ok",))),
+            turn(finish()),
+            workspace={"kind": "directory", "path": str(repo.path), "setup": allowed.ask("set-up")},
+            policy={"preset": "unattended", "layers": [{"name": "t", "rules": rules}]},
+            mcp_servers=[hostile()],
+            **NO_CHECK,
+        )
+        (asked,) = await pending(run)
+        assert allowed.paths == ["set-up"]
+        (copy,) = data_dir.glob(f"runs/{key_stem(run.id)}*/copy")
+        shutil.rmtree(copy.parent)
+        await decide(run, asked.id, "approve")
+        result = await run.result()
+        assert result.outcome is Outcome.FINISHED, result.reason
+        assert allowed.paths == ["set-up"] * 2
 
 
 async def test_a_remembered_yes_holds_until_the_tool_is_declared_otherwise(start: Start) -> None:

@@ -26,6 +26,15 @@ def http(**more: object) -> dict[str, object]:
     return {"kind": "http", "id": "h", "url": "https://example.org/mcp", **more}
 
 
+LOGIN: dict[str, object] = {"kind": "login"}
+SECRET: dict[str, object] = {
+    "kind": "client_credentials",
+    "issuer": "https://auth.example.org",
+    "client_id": "c",
+    "client_secret": "env:X",
+}
+
+
 def test_both_kinds_are_read() -> None:
     found = contract(stdio(), http(headers={"Authorization": "env:TOKEN"}))
     assert [s.id for s in found.mcp_servers] == ["s", "h"]
@@ -49,6 +58,16 @@ def test_both_kinds_are_read() -> None:
         (http(headers={"Mcp-Session-Id": "env:X"}), "client itself"),
         (http(headers={"a b": "env:X"}), "no name of an HTTP header"),
         (http(headers={"Authorization": "Bearer x"}), "env:GITHUB_TOKEN"),
+        (http(auth={**SECRET, "client_secret": "s3cret"}), "env:GITHUB_TOKEN"),
+        (http(auth={**SECRET, "issuer": "auth.example.org"}), "begins with http"),
+        (http(auth={**SECRET, "scope": 'a"b'}), "one blank between them"),
+        (http(auth={"kind": "client_credentials", "client_id": "c"}), "issuer"),
+        (http(auth={"kind": "login", "client_secret": "env:X"}), "needs client_id and issuer"),
+        (http(auth=LOGIN, headers={"authorization": "env:X"}), "not both"),
+        (
+            http(auth={**LOGIN, "client_id": "c", "client_metadata_url": "https://x.org/c"}),
+            "not both",
+        ),
     ],
 )
 def test_what_cant_be_meant_is_refused(server: dict[str, object], words: str) -> None:

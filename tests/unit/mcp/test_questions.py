@@ -27,6 +27,15 @@ def form(**properties: JsonValue) -> dict[str, JsonValue]:
             {"a": 1, "b": "x"},
         ),
         ('{"a": "1"}', form(a={"type": "integer"}, b={"type": "string"}), None),
+        ("", form(a={"type": "integer", "default": 3}), {"a": 3}),
+        ("", form(a={"type": "integer", "default": 3}, b={"type": "string"}), None),
+        (
+            '{"b": "x"}',
+            form(a={"type": "integer", "default": 3}, b={"type": "string"}),
+            {"a": 3, "b": "x"},
+        ),
+        ('{"a": 4}', form(a={"type": "integer", "default": 3}), {"a": 4}),
+        ("", form(a={"type": "integer", "default": "no number"}), None),
         ("two fields", form(a={"type": "string"}, b={"type": "string"}), None),
     ],
 )
