@@ -18,13 +18,13 @@ from io_harness.activities.mcp.oauth.login import log_in
 from io_harness.activities.network import RunNetwork
 from io_harness.activities.settings import Settings
 from io_harness.sandbox.egress import Question
+from io_harness.visible import visible
 from io_harness.workflows.mcp_auth import Login
 from io_harness.workflows.mcp_contract import HttpServer
 from io_harness.workflows.policy import policy_of
 
 from .exits import CommandFailed, Exit
 from .task import build
-from .terminal import visible
 
 _WAIT_SECONDS = 600.0
 
