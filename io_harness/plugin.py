@@ -98,6 +98,7 @@ class HarnessPlugin(SimplePlugin):
             mcp.list_mcp_tools,
             workspace.verify,
             workspace.land,
+            workspace.merge,
             workspace.release,
             *harness_activities(self._settings),
         )

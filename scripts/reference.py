@@ -113,7 +113,7 @@ def _handlers() -> Iterator[str]:
 
 def _of_kind(kind: str, handlers: Mapping[Any, Any]) -> Iterator[tuple[str, ...]]:
     for name, handler in sorted(handlers.items(), key=lambda item: str(item[0])):
-        if name is None:
+        if name is None or name == "tree":  # between the agents of a tree, not for people
             continue
         function: Callable[..., object] = handler.fn
         hints = get_type_hints(function)
@@ -232,8 +232,8 @@ def _plain(schema: Mapping[str, Any]) -> str:
 
 
 def _values(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("additionalProperties", {})
-    return found if isinstance(found, dict) else {}
+    found = [schema.get("additionalProperties", {}), *schema.get("patternProperties", {}).values()]
+    return next((each for each in reversed(found) if isinstance(each, dict)), {})
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:

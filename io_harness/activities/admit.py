@@ -36,11 +36,12 @@ class AdmissionActivities:
         """Check models and their credentials, and tell what the loop must know of this worker.
 
         Raises:
-            ApplicationError: as `check_models`.
+            ApplicationError: as `check_models`, or `UnknownTool`.
         """
         async with heartbeating():
             contract = await self._reader.contract(given.run)
-            tools = self._registry.specs(contract)
+            self._registry.check(contract)
+            tools = self._registry.specs(contract, given.run.sub_agent)
             return Admitted(
                 prices=check_models(contract, self._settings),
                 cli_options=cli_options(activity.client()),

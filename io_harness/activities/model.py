@@ -116,14 +116,14 @@ class ModelActivities:
         self,
         settings: Settings,
         reader: Reader,
-        tools: Callable[[TaskContract], tuple[ToolSpec, ...]],
+        tools: Callable[[TaskContract, bool], tuple[ToolSpec, ...]],
         read_blob: Callable[[str], Awaitable[bytes]] | None = None,
         run_tools: Callable[[RunScope], Awaitable[tuple[ToolSpec, ...]]] | None = None,
         network: RunNetwork | None = None,
     ) -> None:
-        """`tools` says what the model is offered under a contract, `run_tools` what it is offered in
-        one run besides: the tools of its MCP servers. `read_blob` gives the bytes of an
-        image by its object id; without it images are only named to the model."""
+        """`tools` says what the model is offered under a contract, as a sub-agent or not; `run_tools`
+        what it is offered in one run besides: the tools of its MCP servers. `read_blob` gives the
+        bytes of an image by its object id; without it images are only named to the model."""
         self._settings = settings
         self._reader = reader
         self._tools = tools
@@ -189,7 +189,7 @@ class ModelActivities:
             max_output_tokens=call.max_output_tokens,
             # A fold offers tools that must not be called: Anthropic refuses a conversation with tool
             # results in it where no tool is defined.
-            tools=(*self._tools(contract), *more),
+            tools=(*self._tools(contract, call.run.sub_agent), *more),
             tool_choice="none" if folding else "auto",
             options=model.options,
             images=await self._images(messages),

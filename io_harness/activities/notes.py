@@ -21,6 +21,10 @@ class SourceNotes(Record):
     commit: str | None = None
     """Commit of the source repository that the tree is of; None for a directory."""
 
+    root: str | None = None
+    """Of a sub-agent: the first snapshot of its tree's root, whose policy file and instructions hold.
+    Those in its own files may be an agent's."""
+
     def message(self) -> str:
         return _TITLE + self.model_dump_json(exclude_defaults=True)
 

@@ -11,11 +11,12 @@ from temporalio.service import RPCError
 
 from io_harness import sandbox
 from io_harness.workflows.contract import DirectorySource, GitSource, Source, TaskContract
-from io_harness.workflows.payloads import Prepared
+from io_harness.workflows.payloads import Origin, Prepared
 from io_harness.workflows.policy import may_reach_network, policy_of
 from io_harness.workflows.result import IsolationReport
 
 from .checkout import CopyPaths, check_out, clear
+from .child_copy import make_child_copy
 from .fresh import set_up
 from .gate import Gate
 from .ignored import bring_ignored, list_ignored
@@ -38,6 +39,7 @@ async def prepare(
     store: SnapshotStore,
     client: Client,
     network: RunNetwork,
+    origin: Origin | None = None,
 ) -> Prepared:
     """Find out what can be known to be wrong on this host before a model is paid, and make the copy.
 
@@ -46,12 +48,17 @@ async def prepare(
     """
     isolation = await strong_enough(contract)
     await store.ready()
-    await check_landing(contract, run_key)
-    paths = CopyPaths.of(settings, run_key)
-    async with file_lock(paths.lock) as lock:
-        base = await make_copy(store, paths, contract, lock, await namespace_id(client), network)
-    await workspace_policy(store, base)
-    instructions = await repository_instructions(store, base)
+    if origin is not None:
+        base, root = await make_child_copy(store, settings, contract, run_key, origin, network)
+    else:
+        await check_landing(contract, run_key)
+        paths = CopyPaths.of(settings, run_key)
+        namespace = await namespace_id(client)
+        async with file_lock(paths.lock) as lock:
+            base = await make_copy(store, paths, contract, lock, namespace, network)
+        await workspace_policy(store, base)
+        root = base
+    instructions = await repository_instructions(store, root)
     return Prepared(
         base=base,
         repo=repo_name(contract.workspace),

@@ -22,7 +22,7 @@ from io_harness.workflows.rules import Act
 from .providers.base import ToolSpec
 
 _OPENING = """\
-You carry out one task in a workspace, alone, with tools. The workspace is a private copy of the \
+You carry out one task in a workspace, with tools. The workspace is a private copy of the \
 person's files: nothing reaches the originals unless your work passes verification.
 
 How to work:

@@ -8,6 +8,8 @@ from temporalio import activity
 from io_harness.workflows.payloads import (
     LandInput,
     LandOutcome,
+    MergeInput,
+    MergeOutcome,
     Prepared,
     PrepareInput,
     Released,
@@ -21,6 +23,7 @@ from .gate import Gate
 from .heartbeat import heartbeating
 from .landing import land
 from .mcp.toolbox import McpToolbox
+from .merge import merge
 from .network import RunNetwork
 from .prepare import prepare
 from .release import release
@@ -66,6 +69,7 @@ class WorkspaceActivities:
                 self._store,
                 activity.client(),
                 self._network,
+                given.origin,
             )
 
     @activity.defn(name="verify")
@@ -83,6 +87,12 @@ class WorkspaceActivities:
                 lambda: self._network.command(key, gate),
             )
             return report.model_copy(update={"egress": self._network.take_counts(key)})
+
+    @activity.defn(name="merge")
+    async def merge(self, given: MergeInput) -> MergeOutcome:
+        async with _alive():
+            contract = await self._reader.contract(given.run)
+            return await merge(contract, given, self._store)
 
     @activity.defn(name="land")
     async def land(self, given: LandInput) -> LandOutcome:

@@ -7,7 +7,7 @@ from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.policy import Policy, policy_of
 
 from .failure import failure
-from .store import SnapshotStore, UnknownSnapshot, ref_of
+from .store import SnapshotStore
 
 WORKSPACE_POLICY = ".io-harness/policy.yaml"
 """Rules that come with the source. They are read from the run's first snapshot, so that the agent
@@ -55,10 +55,8 @@ class RunPolicies:
             ApplicationError: as `workspace_policy`.
         """
         if run_key not in self._found:
-            base = await self._store.ref(run_key, "base")
-            if base is None:
-                raise UnknownSnapshot(ref_of(run_key, "base"), self._store.path)
-            self._found[run_key] = await workspace_policy(self._store, base)
+            base, notes = await self._store.first(run_key)
+            self._found[run_key] = await workspace_policy(self._store, notes.root or base)
         self._found.move_to_end(run_key)
         while len(self._found) > _KEPT:
             self._found.popitem(last=False)

@@ -197,6 +197,11 @@ _WORKSPACES = {
         "The repository has no such branch, tag or commit.",
         "Correct `workspace.ref`; push the commit first.",
     ),
+    "CriterionRefused": ErrorCode(
+        Exit.WORKSPACE,
+        "A sub-agent's criterion would run a command that the policy doesn't allow without asking.",
+        "Nothing: the agent that wrote the criterion is told, and goes another way.",
+    ),
     "SetupFailed": ErrorCode(
         Exit.WORKSPACE,
         "`workspace.setup` failed in the sandbox.",

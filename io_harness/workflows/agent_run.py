@@ -15,13 +15,16 @@ from temporalio.workflow import ContinueAsNewVersioningBehavior
 from io_harness import __version__
 
 from . import calls
-from .approvals import ApprovalBook, Decision, PendingApproval, UnknownRequest
+from .agent_turn import answer_asks, read_inbox
+from .approvals import ApprovalBook, Decision, PendingApproval, UnknownRequest, fits
+from .children import end_all, settle
 from .contract import TaskContract
 from .describe import describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .ending import conclude, judge
 from .keys import contract_digest, run_key
-from .ledger import BudgetEnded, Ledger
+from .ledger import BudgetEnded, Ceiling, Ledger
+from .lineage import Lineage, TreeMessage
 from .mcp import McpTools
 from .mcp_turn import refresh_mcp_tools
 from .messages import UserMessage
@@ -34,6 +37,7 @@ from .state import Carried, RunState
 from .status import ResultSoFar, RunStatus, result_so_far, status_of
 from .tool_turn import Turn
 from .transcript import Transcript, TranscriptPage
+from .tree import Tree
 
 _EVENTS = 2_000
 _HISTORY_BYTES = 2_000_000
@@ -46,29 +50,38 @@ class AgentRun:
     """Runs an agent until its work is verified, or until a budget, a human or a failure ends it."""
 
     @workflow.init
-    def __init__(self, contract: JsonValue, carried: Carried | None = None) -> None:
+    def __init__(self, contract: JsonValue, before: Carried | Lineage | None = None) -> None:
         self._given = contract
         self._invalid = ""
         self._contract: TaskContract | None = None
-        self._book = ApprovalBook(carried.book if carried else None)
+        self._book = ApprovalBook(before.book if isinstance(before, Carried) else None)
+        self._tree = _tree_of(before)
         self._state: RunState | None = None
         try:
             self._contract = TaskContract.model_validate(contract)
+            if self._contract.containment is not None:
+                self._tree.limit(self._contract.containment.concurrent)
         except ValidationError as error:  # an exception here would loop the workflow task for ever
             self._invalid = _refusal(error)
 
     @workflow.run
-    async def run(self, contract: JsonValue, carried: Carried | None = None) -> RunResult:
+    async def run(self, contract: JsonValue, before: Carried | Lineage | None = None) -> RunResult:
+        """
+        Args:
+            before: What a continuation goes on from, or where a sub-agent stands in its tree.
+        """
         if self._contract is None:
             raise ApplicationError(self._invalid, type="InvalidContract", non_retryable=True)
         try:
-            state = await self._start(self._contract, carried)
+            state = await self._start(self._contract, before)
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
             return RunResult(outcome=Outcome.CANCELLED, reason="cancelled before the first step")
         self._state = state
-        return await conclude(state, await self._until_ended(state))
+        ended = await self._until_ended(state)
+        await end_all(state)
+        return await conclude(state, ended)
 
     async def _until_ended(self, state: RunState) -> RunEnded:
         try:
@@ -86,6 +99,7 @@ class AgentRun:
         """The agent's loop. Left by RunEnded, BudgetEnded, cancellation, or continue-as-new."""
         while True:
             state.activity = "working"
+            read_inbox(state)
             publish(state)
             await refresh_mcp_tools(state)
             completion = await next_message(state)
@@ -97,25 +111,30 @@ class AgentRun:
                 await self._silent(state, completion.message.text)
             self._pace(state, turn)
             if self._must_continue_as_new():
+                await settle(state)
                 workflow.continue_as_new(
                     args=[self._given, state.carried()],
                     # Of a versioned worker: the run goes on with the version that is current now.
                     initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
                 )
 
-    async def _start(self, contract: TaskContract, carried: Carried | None) -> RunState:
-        if carried is not None:
-            return RunState.resumed(contract, carried, self._book)
+    async def _start(self, contract: TaskContract, before: Carried | Lineage | None) -> RunState:
+        if isinstance(before, Carried):
+            return RunState.resumed(contract, before, self._book, self._tree)
         first = contract.models[0]
         workflow.logger.info("run began", extra={"model": f"{first.provider}/{first.name}"})
-        scope = RunScope(key=_run_key(), contract_digest=contract_digest(self._given))
+        scope = RunScope(
+            key=_run_key(),
+            contract_digest=contract_digest(self._given),
+            sub_agent=before is not None,
+        )
         started = workflow.time()
         seconds = contract.workspace.setup_seconds + _COPY_SECONDS
         queue = contract.sandbox.task_queue
         try:
             admitted = await calls.admit(AdmitInput(run=scope), "check models and credentials")
             prepared = await calls.prepare(
-                PrepareInput(run=scope),
+                PrepareInput(run=scope, origin=before.origin if before else None),
                 calls.Options(attempt_seconds=seconds, total_seconds=seconds * 2, task_queue=queue),
                 "prepare the workspace",
             )
@@ -132,8 +151,9 @@ class AgentRun:
             egress=prepared.egress,
             head=prepared.base,
             transcript=Transcript([UserMessage(origin="goal", text=_opening(contract, prepared))]),
-            ledger=Ledger(budget=contract.budget),
+            ledger=Ledger(budget=contract.budget, ceiling=_ceiling(contract)),
             book=self._book,
+            tree=self._tree,
             started_at=started,
         )
 
@@ -186,21 +206,36 @@ class AgentRun:
 
     @workflow.signal
     def decide(self, decision: Decision) -> None:
-        """A human's decision. What can't take effect is logged and changes nothing."""
-        self._book.decide(decision, workflow.time())
+        """A human's decision. What can't take effect is logged and changes nothing. One on a request
+        of a sub-agent goes on to it."""
+        if not self._tree.forward(decision):
+            self._book.decide(decision, workflow.time())
 
     @workflow.update
     def submit_decision(self, decision: Decision) -> str:
         """As `decide`, but an unknown, stale or second decision is rejected to its sender."""
+        if self._tree.forward(decision):
+            return "forwarded"
         self._book.decide(decision, workflow.time())
         return "applied"
 
     @submit_decision.validator
     def _check_decision(self, decision: Decision) -> None:
+        asked = self._tree.asked.get(decision.request)
+        if asked is not None and fits(decision, asked.pending):
+            return
         try:
             self._book.check(decision)
         except UnknownRequest as error:
             raise ApplicationError(str(error), type="UnknownRequest") from None
+
+    @workflow.signal
+    def tree(self, message: TreeMessage) -> None:
+        """From another agent of the tree; not for people."""
+        self._tree.take(message)
+        if self._state is not None:
+            answer_asks(self._state)
+            publish(self._state)
 
     @workflow.query
     def status(self) -> RunStatus:
@@ -244,7 +279,8 @@ class AgentRun:
 
     @workflow.query
     def pending_approvals(self) -> tuple[PendingApproval, ...]:
-        return self._book.pending
+        """Of this run and, at the root of a tree, of all its agents."""
+        return (*self._book.pending, *self._tree.pending)
 
 
 def _refusal(error: ValidationError) -> str:
@@ -267,6 +303,19 @@ def _opening(contract: TaskContract, prepared: Prepared) -> str:
             + prepared.instructions
         )
     return opening
+
+
+def _tree_of(before: Carried | Lineage | None) -> Tree:
+    lineage = before.lineage if isinstance(before, Carried) else before
+    inbox = list(before.inbox) if isinstance(before, Carried) else []
+    return Tree(me=workflow.info().workflow_id, lineage=lineage, inbox=inbox)
+
+
+def _ceiling(contract: TaskContract) -> Ceiling:
+    tree = contract.containment
+    if tree is None:
+        return Ceiling()
+    return Ceiling(tokens=tree.tokens, usd=tree.usd, wall_seconds=tree.wall_seconds)
 
 
 def _run_key() -> str:

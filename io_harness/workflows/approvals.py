@@ -51,6 +51,8 @@ class PendingApproval(Record):
     opened_at: float
     """Workflow time, seconds since the epoch."""
     expires_at: float | None = None
+    agent: str = ""
+    """Workflow id of the sub-agent that asks; empty for the run's own requests."""
 
 
 class LoggedDecision(Record):
@@ -131,7 +133,7 @@ class ApprovalBook:
             raise UnknownRequest(
                 f"no request {decision.request} waits in this run (waiting: {waiting})"
             )
-        if not _fits(decision, pending):
+        if not fits(decision, pending):
             raise UnknownRequest(
                 f"request {decision.request} does not take the verdict {decision.verdict!r}"
             )
@@ -147,7 +149,7 @@ class ApprovalBook:
             if len(self._early) < _KEPT_EARLY:
                 self._early.setdefault(decision.request, decision)
             self._record(decision, now, "early")
-        elif not _fits(decision, pending):
+        elif not fits(decision, pending):
             self._record(decision, now, "stale")
         elif pending.expires_at is not None and now >= pending.expires_at:
             self._record(decision, now, "expired")
@@ -175,7 +177,8 @@ class ApprovalBook:
             del self._log[next(idle, 0)]
 
 
-def _fits(decision: Decision, pending: PendingApproval) -> bool:
+def fits(decision: Decision, pending: PendingApproval) -> bool:
+    """Whether the request takes the verdict."""
     if pending.request.act == "retry":
         return decision.verdict in ("retry", "skip", "abort")
     return decision.verdict in ("approve", "deny")

@@ -5,7 +5,8 @@ from datetime import timedelta
 from temporalio import workflow
 
 from .approvals import ApprovalBook, Decision, PendingApproval
-from .ended import RunEnded
+from .ended import RunEnded, stop_if_cancelled
+from .lineage import AgentAsks, AgentDecided
 from .payloads import ApprovalRequest
 from .publish import publish
 from .result import Outcome
@@ -21,6 +22,7 @@ async def ask(
     Raises:
         RunEnded: one expired, and the contract says that this ends the run.
     """
+    stop_if_cancelled()
     approval = state.contract.approval
     now = workflow.time()
     ids = tuple(ApprovalBook.request_id(step, position, request) for position, request in asked)
@@ -34,6 +36,8 @@ async def ask(
             "waiting for a decision",
             extra={"step": step, "request": request_id, "act": request.act},
         )
+        if state.lineage is not None:
+            state.tree.tell(AgentAsks(agent=state.tree.me, pending=pending))
     before, state.activity = state.activity, "waiting"
     state.begin_wait()
     publish(state)
@@ -42,6 +46,9 @@ async def ask(
     # where its API is out of reach.
     state.end_wait()
     state.activity = "waiting" if state.waits else before
+    if state.lineage is not None:
+        for request_id in ids:
+            state.tree.tell(AgentDecided(agent=state.tree.me, request=request_id))
     publish(state)
     if expired and approval.on_expiry == "end_run":
         raise RunEnded(

@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
-from .ended import RunEnded
+from .ended import RunEnded, stop_if_cancelled
 from .mcp import ListMcpToolsInput, McpListing
 from .model import Record
 from .payloads import (
@@ -21,6 +21,8 @@ from .payloads import (
     Effect,
     LandInput,
     LandOutcome,
+    MergeInput,
+    MergeOutcome,
     Prepared,
     PrepareInput,
     Released,
@@ -38,6 +40,7 @@ PAYLOAD_BYTES = 256 * 1024
 SIDE_BY_SIDE = 8
 """Calls that may be scheduled in one workflow task."""
 LAND_SECONDS = 600
+MERGE_SECONDS = 120
 RELEASE_SECONDS = 120
 ADMIT_SECONDS = 60
 
@@ -90,11 +93,21 @@ async def land(arg: LandInput, task_queue: str | None, summary: str) -> LandOutc
     return cast(LandOutcome, await _call("land", arg, LandOutcome, options, summary, attempts=5))
 
 
+async def merge(arg: MergeInput, task_queue: str | None, summary: str) -> MergeOutcome:
+    options = Options(
+        attempt_seconds=MERGE_SECONDS, total_seconds=MERGE_SECONDS * 4, task_queue=task_queue
+    )
+    return cast(MergeOutcome, await _call("merge", arg, MergeOutcome, options, summary, attempts=5))
+
+
 async def release(arg: ReleaseInput, task_queue: str | None, summary: str) -> Released:
     options = Options(
         attempt_seconds=RELEASE_SECONDS, total_seconds=RELEASE_SECONDS * 4, task_queue=task_queue
     )
-    return cast(Released, await _call("release", arg, Released, options, summary, attempts=5))
+    released = await _call(
+        "release", arg, Released, options, summary, attempts=5, when_cancelled=True
+    )
+    return cast(Released, released)
 
 
 def check_size(name: str, arg: Record) -> None:
@@ -117,8 +130,18 @@ def check_size(name: str, arg: Record) -> None:
 
 
 async def _call(
-    name: str, arg: Record, result: object, options: Options, summary: str, *, attempts: int
+    name: str,
+    arg: Record,
+    result: object,
+    options: Options,
+    summary: str,
+    *,
+    attempts: int,
+    when_cancelled: bool = False,
 ) -> object:
+    """`when_cancelled`: whether a run that was asked to end still makes the call."""
+    if not when_cancelled:
+        stop_if_cancelled()
     check_size(name, arg)
     return await workflow.execute_activity(
         name,

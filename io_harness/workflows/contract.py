@@ -290,6 +290,43 @@ class Patch(_Landing):
 Landing = Annotated[Apply | Branch | Patch, Field(discriminator="mode")]
 
 
+class Containment(Strict):
+    """Lets the agent start sub-agents, and bounds the whole tree of them."""
+
+    agents: int = Field(default=8, ge=1, le=1_000)
+    """Sub-agents of the whole tree, from its start to its end."""
+    concurrent: int = Field(default=4, ge=1, le=64)
+    """Sub-agents of the whole tree that work at the same time. One that waits for its own sub-agents
+    doesn't count."""
+    depth: int = Field(default=1, ge=1, le=5)
+    """1: sub-agents can't start any themselves."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Ceiling of the whole tree, the run itself included. None: the run's own budget, out of which
+    each sub-agent's is taken, is the only bound; so with the next one."""
+    usd: Decimal | None = Field(default=None, gt=0, max_digits=12, decimal_places=6)
+    wall_seconds: int | None = Field(default=None, ge=1)
+    """Time from the run's start to the end of the last agent."""
+
+
+class NamedAgent(Strict):
+    """A kind of sub-agent that the agent may start by name."""
+
+    role: Annotated[NonEmpty, Field(max_length=20_000)]
+    """Told to the sub-agent before its goal."""
+    use: Annotated[str, Field(max_length=500)] = ""
+    """What it is good for, told to the agent that may start it."""
+    model: Model | None = None
+    """None: the starting agent's chain of models."""
+    steps: int | None = Field(default=None, ge=1, le=10_000)
+    """Cap of its steps; never above that of the agent that starts it."""
+    policy: PolicySpec | None = None
+    """Narrows the starting agent's policy; nothing in it widens."""
+    tools: tuple[NonEmpty, ...] | None = None
+    """Those of the starting agent's built-in tools that it is offered too; None: all of them."""
+    mcp_servers: tuple[NonEmpty, ...] | None = None
+    """Ids of those of the starting agent's MCP servers that it has too; None: all of them."""
+
+
 class TaskContract(Strict):
     """What is to be done, how it is judged, and what it may cost."""
 
@@ -307,10 +344,17 @@ class TaskContract(Strict):
     """What the agent may read, write, execute and reach: a preset's name, or a policy."""
     approval: Approval = Approval()
     sandbox: SandboxSpec = SandboxSpec()
+    tools: tuple[NonEmpty, ...] | None = None
+    """Built-in tools, and tools of the worker's own, that the agent is offered, by name; None: all. The
+    harness's own (`finish`, `update_plan` and the like) are always there."""
     mcp_servers: tuple[McpServer, ...] = ()
     """Servers whose tools the agent is offered beside the built-in ones, under the same policy."""
     output_schema: dict[str, JsonValue] | None = None
     """JSON Schema of the structured answer that the agent must give when it finishes."""
+    containment: Containment | None = None
+    """None: the agent works alone."""
+    agents: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")], NamedAgent] = {}
+    """Kinds of sub-agents, by name."""
     labels: dict[NonEmpty, str] = {}
     """Free text for people's own use; kept in the result."""
 
@@ -324,8 +368,21 @@ class TaskContract(Strict):
         return self
 
     @model_validator(mode="after")
-    def _server_ids_are_unique(self) -> Self:
+    def _named_agents_can_be_started(self) -> Self:
+        if self.agents and self.containment is None:
+            raise ValueError("agents: without 'containment' no sub-agent can be started; add it")
+        return self
+
+    @model_validator(mode="after")
+    def _server_ids_are_unique_and_known(self) -> Self:
         check_ids(self.mcp_servers)
+        ids = [server.id for server in self.mcp_servers]
+        for name, kind in self.agents.items():
+            for unknown in (i for i in kind.mcp_servers or () if i not in ids):
+                raise ValueError(
+                    f"agents.{name}.mcp_servers: there is no server {unknown!r}; mcp_servers has: "
+                    f"{', '.join(ids) or 'none'}"
+                )
         return self
 
     @property

@@ -1,8 +1,10 @@
 """How the loop is left: one exception, from wherever the run finds that it is over."""
 
+import asyncio
 from typing import TypeVar
 
 from pydantic import ValidationError
+from temporalio import workflow
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
@@ -66,3 +68,15 @@ def reraise_cancel(error: ActivityError) -> None:
     """An activity that was cancelled with its run is no failure of the activity."""
     if is_cancelled_exception(error):
         raise error
+
+
+def stop_if_cancelled() -> None:
+    """Called before each activity and each wait. The SDK delivers a cancellation once; an activity that
+    completes although it was to be cancelled (one that was about to end, or had not started) gives its
+    result instead, and the run would go on as if nobody had cancelled it.
+
+    Raises:
+        asyncio.CancelledError: somebody asked the run to end.
+    """
+    if workflow.cancellation_reason() is not None:
+        raise asyncio.CancelledError

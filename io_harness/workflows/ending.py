@@ -43,7 +43,8 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
     match report.verdict:
         case "passed":
             await _land(state)
-            raise RunEnded(Outcome.SUCCESS, "verified and landed")
+            words = "verified" if state.lineage else "verified and landed"
+            raise RunEnded(Outcome.SUCCESS, words)
         case "errored" | "failed" if again and _did_not_run(report):
             raise RunEnded(
                 Outcome.ESCALATED,
@@ -136,6 +137,8 @@ async def _land(state: RunState) -> None:
     """
     state.activity = "landing"
     publish(state)
+    if state.lineage is not None:
+        return  # the parent merges it
     landing = state.contract.landing
     verified = state.verification is not None and state.verification.verdict == "passed"
     if not verified and isinstance(landing, Apply) and landing.approve == "auto":
@@ -221,6 +224,8 @@ async def conclude(state: RunState, ended: RunEnded) -> RunResult:
         verification=state.verification,
         landing=state.landing,
         spend=state.ledger.spend,
+        descendants=state.ledger.descendants,
+        agents=state.children.started,
         models=tuple(state.served),
         isolation=state.prepared.isolation,
         egress=state.egress,

@@ -1,6 +1,7 @@
 """What a run may still spend. Pure arithmetic: each check comes before the spend."""
 
 from decimal import ROUND_FLOOR, Decimal
+from typing import Literal
 
 from .contract import Budget, Model, Price
 from .model import Record
@@ -22,11 +23,115 @@ class BudgetEnded(Exception):
         self.reason = reason
 
 
+class Ceiling(Record):
+    """What a tree of agents may use, its root included. None is no limit."""
+
+    tokens: int | None = None
+    usd: Decimal | None = None
+    wall_seconds: int | None = None
+
+
+class Share(Record):
+    """What is set aside of a run's budget for one sub-agent, its own sub-agents included."""
+
+    tokens: int
+    usd: Decimal | None = None
+    """None only where the budget has no limit in USD."""
+
+    def plus(self, more: "Share") -> "Share":
+        both = self.usd is not None or more.usd is not None
+        usd = (self.usd or Decimal(0)) + (more.usd or Decimal(0)) if both else None
+        return Share(tokens=self.tokens + more.tokens, usd=usd)
+
+
+class ShareRefused(ValueError):
+    """The share doesn't fit what is left. Says which cap is in the way."""
+
+
 class Ledger(Record):
-    """A budget and what has been spent of it."""
+    """A budget and what has been spent of it.
+
+    A sub-agent's share is reserved before it starts, counts as spent while it runs, and is replaced
+    by what it did spend when it ends. So the spends of a tree stay within its root's budget without
+    anybody who adds them up while they are made.
+    """
 
     budget: Budget
     spend: Spend = Spend()
+    ceiling: Ceiling = Ceiling()
+    descendants: Spend = Spend()
+    """Of sub-agents that ended."""
+    reserved: Share = Share(tokens=0, usd=Decimal(0))
+    """For sub-agents that have not ended."""
+
+    @property
+    def tokens_committed(self) -> int:
+        """Spent by the run and its sub-agents, or set aside for them."""
+        return self.spend.usage.total + self.descendants.usage.total + self.reserved.tokens
+
+    @property
+    def usd_committed(self) -> Decimal:
+        return self.spend.usd + self.descendants.usd + (self.reserved.usd or 0)
+
+    @property
+    def tokens_left(self) -> int:
+        limits = [t for t in (self.budget.tokens, self.ceiling.tokens) if t is not None]
+        return max(min(limits) - self.tokens_committed, 0)
+
+    @property
+    def usd_left(self) -> Decimal | None:
+        """None: no limit."""
+        limits = [u for u in (self.budget.usd, self.ceiling.usd) if u is not None]
+        return max(min(limits) - self.usd_committed, Decimal(0)) if limits else None
+
+    def reserve(self, share: Share) -> "Ledger":
+        """Set a share aside.
+
+        Raises:
+            ShareRefused: it is more than what is left, or has no limit in USD where the budget has.
+        """
+        if share.tokens > self.tokens_left:
+            raise ShareRefused(
+                f"tokens: a share of {share.tokens:,} was asked for, and {self.tokens_left:,} of "
+                f"{self._smaller('tokens')} are left"
+            )
+        left = self.usd_left
+        if left is not None and (share.usd is None or share.usd > left):
+            raise ShareRefused(
+                f"usd: a share of {share.usd} was asked for, and {left} of {self._smaller('usd')} "
+                "are left"
+            )
+        return self.model_copy(update={"reserved": self.reserved.plus(share)})
+
+    def give_back(self, share: Share, spent: Spend | None) -> "Ledger":
+        """End a share's reservation and book what was spent of it. `spent` is None where that is not
+        known, as of an agent that was killed from outside; the whole share then counts."""
+        if spent is None:
+            spent = Spend(usage=Usage(input=share.tokens), usd=share.usd or Decimal(0))
+        freed = self.reserved.plus(Share(tokens=-share.tokens, usd=-(share.usd or Decimal(0))))
+        return self.model_copy(update={"reserved": freed, "descendants": self.descendants + spent})
+
+    def extended(self, more: Share) -> "Ledger":
+        """The ledger of a sub-agent whose parent set more aside for it."""
+        budget = self.budget.model_copy(
+            update={
+                "tokens": self.budget.tokens + more.tokens,
+                "usd": None if self.budget.usd is None else self.budget.usd + (more.usd or 0),
+            }
+        )
+        return self.model_copy(update={"budget": budget})
+
+    def exhausted(self, unit: Literal["tokens", "usd"]) -> str:
+        """That nothing is left, and of which cap."""
+        return f"{unit}: nothing of {self._smaller(unit)} is left to give"
+
+    def _smaller(self, unit: Literal["tokens", "usd"]) -> str:
+        """The cap that holds, for people."""
+        budget, tree = self.budget, self.ceiling
+        own, whole = (budget.tokens, tree.tokens) if unit == "tokens" else (budget.usd, tree.usd)
+        if _is_smaller(whole, own):
+            return f"the {whole:,} of containment.{unit}"
+        return f"the {own:,} of budget.{unit}"
 
     def model_call(self, *, input_tokens: int, model: Model, price: Price | None) -> int:
         """Largest `max_output_tokens` that the next model call may ask for.
@@ -43,33 +148,36 @@ class Ledger(Record):
                 Outcome.STEP_CAP_REACHED, f"all {self.budget.steps} steps of the budget are used"
             )
         bound = input_tokens + CALL_OVERHEAD_TOKENS
-        left = self.budget.tokens - self.spend.usage.total - bound
+        left = self.tokens_left - bound
         if left < LEAST_OUTPUT_TOKENS:
+            of_tree = _is_smaller(self.ceiling.tokens, self.budget.tokens)
             raise BudgetEnded(
-                Outcome.TOKEN_BUDGET_EXCEEDED,
-                f"{self.spend.usage.total} of {self.budget.tokens} tokens are used, and the next "
-                f"call could need {bound} for its input alone",
+                Outcome.BUDGET_CEILING_REACHED if of_tree else Outcome.TOKEN_BUDGET_EXCEEDED,
+                f"{self.tokens_committed} of "
+                f"{self.ceiling.tokens if of_tree else self.budget.tokens} tokens are used, and "
+                f"the next call could need {bound} for its input alone",
             )
         ceiling = min(model.options.max_output_tokens, left)
         waived = price is None and self.budget.unpriced == "allow"
-        if self.budget.usd is not None and not waived:
-            ceiling = min(ceiling, self._affordable(bound, price))
+        usd_left = self.usd_left
+        if usd_left is not None and not waived:
+            ceiling = min(ceiling, self._affordable(bound, price, usd_left))
         return ceiling
 
-    def _affordable(self, input_tokens: int, price: Price | None) -> int:
-        assert self.budget.usd is not None
+    def _affordable(self, input_tokens: int, price: Price | None, usd_left: Decimal) -> int:
         if price is None:
             raise BudgetEnded(
                 Outcome.COST_BUDGET_EXCEEDED,
                 "the contract has a budget in USD, and the price of the model is not known",
             )
         dearest = max(price.input, price.cache_write or price.input)
-        left = self.budget.usd - self.spend.usd - dearest * input_tokens / _MILLION
+        left = usd_left - dearest * input_tokens / _MILLION
         if left < price.output * LEAST_OUTPUT_TOKENS / _MILLION:
+            of_tree = _is_smaller(self.ceiling.usd, self.budget.usd)
             raise BudgetEnded(
-                Outcome.COST_BUDGET_EXCEEDED,
-                f"{self.spend.usd} of {self.budget.usd} USD are spent, and the next call could "
-                "pass the rest",
+                Outcome.BUDGET_CEILING_REACHED if of_tree else Outcome.COST_BUDGET_EXCEEDED,
+                f"{self.usd_committed} of {self.ceiling.usd if of_tree else self.budget.usd} USD "
+                "are spent, and the next call could pass the rest",
             )
         if price.output == 0:
             return self.budget.tokens
@@ -111,6 +219,14 @@ class Ledger(Record):
         left = self.budget.working_seconds - self.spend.working_seconds
         if self.budget.wall_seconds is not None:
             left = min(left, self.budget.wall_seconds - wall_seconds)
+        if self.ceiling.wall_seconds is not None:
+            of_tree = self.ceiling.wall_seconds - wall_seconds
+            if of_tree <= 0:
+                raise BudgetEnded(
+                    Outcome.BUDGET_CEILING_REACHED,
+                    f"the time of the tree is used: {wall_seconds:.0f} s since the start",
+                )
+            left = min(left, of_tree)
         if left <= 0:
             raise BudgetEnded(
                 Outcome.TIME_BUDGET_EXCEEDED,
@@ -119,8 +235,17 @@ class Ledger(Record):
             )
         return left
 
+    def wall_left(self, wall_seconds: float) -> float | None:
+        """Time left to the earliest end that waiting doesn't put off; None: no limit."""
+        limits = [w for w in (self.budget.wall_seconds, self.ceiling.wall_seconds) if w is not None]
+        return max(min(limits) - wall_seconds, 0) if limits else None
+
     def _spent(self, **changes: object) -> "Ledger":
         return self.model_copy(update={"spend": self.spend.model_copy(update=changes)})
+
+
+def _is_smaller(of_tree: Decimal | int | None, own: Decimal | int | None) -> bool:
+    return of_tree is not None and (own is None or of_tree < own)
 
 
 def input_bound(counted: int, uncounted_bytes: int) -> int:

@@ -74,7 +74,7 @@ class UserMessage(Record):
     """A message to the model that is not a tool's result."""
 
     role: Literal["user"] = "user"
-    origin: Literal["goal", "verification", "nudge", "human", "fold"]
+    origin: Literal["goal", "verification", "nudge", "human", "fold", "agent"]
     text: str
 
 

@@ -40,6 +40,8 @@ class RunScope(Record):
     key: str
     """Names the run's refs, working copy and spilled outputs: safe as a file name, one per run."""
     contract_digest: str
+    sub_agent: bool = False
+    """Whether the run is one: it has a parent that it can write to."""
     mcp_digest: str = ""
     """Of the recorded list of MCP tools, which the activity reads by the query `mcp_tools`."""
 
@@ -47,6 +49,17 @@ class RunScope(Record):
 Effect = Literal["read", "write", "unrepeatable"]
 """Decides retries: reads run again, writes run again from their base snapshot, unrepeatable calls
 are never repeated silently."""
+
+
+class Origin(Record):
+    """From what a sub-agent's files are made."""
+
+    parent: str
+    """Key of the run that started it."""
+    base: str
+    """The parent's snapshot at that moment."""
+    criterion: Literal["contract", "agent"]
+    """Who wrote the criterion. An agent's may run only what the policy allows without asking."""
 
 
 # --- admit and prepare ----------------------------------------------------------------------------
@@ -73,6 +86,8 @@ class Admitted(Record):
 
 class PrepareInput(Record):
     run: RunScope
+    origin: Origin | None = None
+    """Of a sub-agent: its files are its parent's, not the source's."""
 
 
 class Prepared(Record):
@@ -236,6 +251,40 @@ class WouldAct(Record):
 
 
 ToolOutcome = Annotated[ToolDone | NeedsApproval | WouldAct, Field(discriminator="kind")]
+
+
+# --- merge ----------------------------------------------------------------------------------------
+
+
+class MergeInput(Record):
+    """Take a sub-agent's work into the run's own."""
+
+    run: RunScope
+    head: str
+    """The run's snapshot."""
+    child_base: str
+    child_head: str
+    title: str
+
+
+class Merged(Record):
+    kind: Literal["merged"] = "merged"
+    head: str
+    changed: tuple[FileChange, ...]
+    """What the sub-agent changed; the first ones."""
+    changed_omitted: int = 0
+
+
+class MergeConflict(Record):
+    """Both changed the same places. Nothing was merged."""
+
+    kind: Literal["conflict"] = "conflict"
+    paths: tuple[str, ...]
+    sides: str
+    """What each side did to them, as diffs, capped."""
+
+
+MergeOutcome = Annotated[Merged | MergeConflict, Field(discriminator="kind")]
 
 
 # --- verify, land, release ------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from . import attributes
 from .approvals import PendingApproval
+from .child import Child
 from .state import RunState
 
 _PREVIEW_CHARS = 6_000
@@ -17,7 +18,7 @@ _ATTRIBUTE_STEPS = 50
 def publish(state: RunState) -> None:
     """Bring the details page and the search attributes up to date."""
     workflow.set_current_details(details(state))
-    current = (state.activity, state.step // _ATTRIBUTE_STEPS)
+    current = (_activity(state), state.step // _ATTRIBUTE_STEPS)
     if state.published == current:
         return
     state.published = current
@@ -30,7 +31,7 @@ def publish(state: RunState) -> None:
 def _updates(state: RunState) -> list[SearchAttributeUpdate[Any]]:
     model = state.contract.models[state.model]
     return [
-        SearchAttributeKey.for_keyword(attributes.STATE).value_set(state.activity),
+        SearchAttributeKey.for_keyword(attributes.STATE).value_set(_activity(state)),
         SearchAttributeKey.for_keyword(attributes.REPO).value_set(state.prepared.repo),
         SearchAttributeKey.for_keyword(attributes.MODEL).value_set(
             f"{model.provider}/{model.name}"
@@ -40,6 +41,11 @@ def _updates(state: RunState) -> list[SearchAttributeUpdate[Any]]:
     ]
 
 
+def _activity(state: RunState) -> str:
+    """A tree waits for a human as soon as one of its agents does."""
+    return "waiting" if state.tree.asked else state.activity
+
+
 def details(state: RunState) -> str:
     """The details page, in Markdown."""
     spend, budget = state.ledger.spend, state.ledger.budget
@@ -47,13 +53,17 @@ def details(state: RunState) -> str:
     if spend.unpriced_calls:
         usd += f" (and {spend.unpriced_calls} calls of unknown price)"
     parts = [
-        f"**{state.activity}** · step {spend.steps} of {budget.steps}",
+        f"**{_activity(state)}** · step {spend.steps} of {budget.steps}",
         state.contract.goal,
         # A list: the UI draws a table without any space between its columns.
         f"- tokens: {spend.usage.total:,} of {budget.tokens:,}\n- USD: {usd}\n"
         f"- tool calls: {spend.tool_calls} of {budget.tool_calls}\n"
         f"- working time: {spend.working_seconds:.0f} of {budget.working_seconds} s",
     ]
+    if state.children.known:
+        parts.append(
+            "### Sub-agents\n" + "\n".join(_agent(c) for c in state.children.known.values())
+        )
     if state.plan.items:
         parts.append("### Plan\n" + state.plan.markdown())
     if state.verification is not None:
@@ -61,8 +71,16 @@ def details(state: RunState) -> str:
         parts.append("### Last verification\n" + "\n".join(lines))
     workflow_id = workflow.info().workflow_id
     options = state.admitted.cli_options
-    parts += [_pending(workflow_id, options, pending) for pending in state.book.pending]
+    parts += [
+        _pending(workflow_id, options, pending)
+        for pending in (*state.book.pending, *state.tree.pending)
+    ]
     return "\n\n".join(parts)
+
+
+def _agent(child: Child) -> str:
+    how = child.report.outcome.value if child.report else child.failure[:200] or child.state
+    return f"- `{child.id}`: **{how}**, {' '.join(child.goal.split())[:120]}"
 
 
 def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> str:
@@ -76,7 +94,8 @@ def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> st
     decision = f'{{"request":"{pending.id}","verdict":"{verdicts}","by":"your name"}}'
     return (
         f"### Waiting for approval: {request.act} `{request.target}`\n\n"
-        f"asked by rule `{request.why.rule}` of layer `{request.why.layer}`\n\n"
+        + (f"by the sub-agent `{pending.agent}`\n\n" if pending.agent else "")
+        + f"asked by rule `{request.why.rule}` of layer `{request.why.layer}`\n\n"
         f"{fence}{language}\n{preview}\n{fence}\n\n"
         "To decide (`deny` instead of `approve` refuses; a `reason` is told to the agent):\n\n"
         "```sh\n"

@@ -80,6 +80,16 @@ class Spend(Record):
     """Model calls whose price is not known; told apart from calls that cost nothing."""
     working_seconds: float = 0
 
+    def __add__(self, other: "Spend") -> "Spend":
+        return Spend(
+            steps=self.steps + other.steps,
+            tool_calls=self.tool_calls + other.tool_calls,
+            usage=self.usage + other.usage,
+            usd=self.usd + other.usd,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+            working_seconds=self.working_seconds + other.working_seconds,
+        )
+
 
 class CheckReport(Record):
     """One criterion's verdict."""
@@ -168,6 +178,11 @@ class RunResult(Record):
     verification: VerificationReport | None = None
     landing: LandReport | None = None
     spend: Spend = Spend()
+    """Of this run alone."""
+    descendants: Spend = Spend()
+    """Of all its sub-agents together, and theirs."""
+    agents: int = 0
+    """Sub-agents that were started, those of sub-agents included."""
     models: tuple[ModelRef, ...] = ()
     """Which models served."""
     isolation: IsolationReport | None = None

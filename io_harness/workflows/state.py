@@ -6,9 +6,12 @@ from pydantic import JsonValue
 from temporalio import workflow
 
 from .approvals import ApprovalBook, BookState
+from .child import Child
+from .children import Children
 from .contract import TaskContract
 from .egress import EgressCount, added
 from .ledger import Ledger
+from .lineage import AgentMessage, Lineage
 from .mcp import McpState
 from .messages import ModelRef
 from .model import Record
@@ -18,6 +21,7 @@ from .progress import Progress
 from .result import LandReport, VerificationReport
 from .rules import Rule
 from .transcript import Transcript
+from .tree import Tree
 
 
 class Carried(Record):
@@ -47,6 +51,12 @@ class Carried(Record):
     answer: JsonValue
     mcp: McpState = McpState()
     egress: tuple[EgressCount, ...] = ()
+    agents: tuple[Child, ...] = ()
+    """Sub-agents, all of which have ended."""
+    agents_started: int = 0
+    inbox: tuple[AgentMessage, ...] = ()
+    asked_budget: bool = False
+    lineage: Lineage | None = None
 
 
 @dataclass
@@ -61,6 +71,7 @@ class RunState:
     transcript: Transcript
     ledger: Ledger
     book: ApprovalBook
+    tree: Tree
     started_at: float
     waited_seconds: float = 0
     counted_tokens: int = 0
@@ -84,6 +95,9 @@ class RunState:
     mcp: McpState = field(default_factory=McpState)
     egress: tuple[EgressCount, ...] = ()
     """Connections so far, as the activities' results told."""
+    children: Children = field(default_factory=Children)
+    asked_budget: bool = False
+    """Whether it asked its parent for more."""
     landing: LandReport | None = None
     waits: int = 0
     """Approvals waited for at this moment, and since when."""
@@ -93,7 +107,9 @@ class RunState:
     """What the run does now, for people."""
 
     @staticmethod
-    def resumed(contract: TaskContract, carried: Carried, book: ApprovalBook) -> "RunState":
+    def resumed(
+        contract: TaskContract, carried: Carried, book: ApprovalBook, tree: Tree
+    ) -> "RunState":
         return RunState(
             contract=contract,
             scope=carried.scope,
@@ -103,6 +119,7 @@ class RunState:
             transcript=Transcript.unpack(carried.transcript),
             ledger=carried.ledger,
             book=book,
+            tree=tree,
             started_at=carried.started_at,
             waited_seconds=carried.waited_seconds,
             counted_tokens=carried.counted_tokens,
@@ -119,6 +136,10 @@ class RunState:
             answer=carried.answer,
             mcp=carried.mcp,
             egress=carried.egress,
+            asked_budget=carried.asked_budget,
+            children=Children(
+                known={child.id: child for child in carried.agents}, started=carried.agents_started
+            ),
             activity="working",
         )
 
@@ -147,7 +168,17 @@ class RunState:
             answer=self.answer,
             mcp=self.mcp,
             egress=self.egress,
+            agents=tuple(self.children.known.values()),
+            agents_started=self.children.started,
+            inbox=tuple(self.tree.inbox),
+            asked_budget=self.asked_budget,
+            lineage=self.lineage,
         )
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """None: this run is nobody's sub-agent."""
+        return self.tree.lineage
 
     def effect_of(self, tool: str) -> Effect:
         """How a lost call of this tool is dealt with."""
@@ -200,3 +231,7 @@ class RunState:
         wall = workflow.time() - self.started_at
         self.ledger = self.ledger.at(wall - self.waited_seconds)
         return self.ledger.seconds_left(wall_seconds=wall)
+
+    def wall_left(self) -> float | None:
+        """Seconds to the earliest end that waiting doesn't put off; None: no limit."""
+        return self.ledger.wall_left(workflow.time() - self.started_at)

@@ -44,13 +44,13 @@ class ResultSoFar(Record):
 
 def status_of(state: RunState) -> RunStatus:
     return RunStatus(
-        state=state.activity,
+        state="waiting" if state.tree.asked else state.activity,
         goal=state.contract.goal,
         step=state.step,
         spend=state.ledger.spend,
         budget=state.ledger.budget,
         head=state.head,
-        pending=state.book.pending,
+        pending=(*state.book.pending, *state.tree.pending),
         plan=state.plan,
     )
 

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from temporalio.exceptions import ActivityError
 
 from . import calls
+from .agent_tools import agent_tools
+from .agent_turn import use_agent_tool
 from .approvals import Decision
 from .ask import ask
 from .describe import describe_call, describe_errors
@@ -114,6 +116,10 @@ class Turn:
                 return self._update_plan(call)
             case ToolCall(name="ask_user"):
                 return await self._ask_user(position, call)
+            case ToolCall() if not self._on_worker(call):
+                observation, merged = await use_agent_tool(self.state, position, call)
+                self.changed = self.changed or merged
+                return observation
             case ToolCall():
                 return await self._use(position, call)
             case _:
@@ -276,7 +282,9 @@ class Turn:
         ]
 
     def _on_worker(self, call: ToolCall) -> bool:
-        return call.name not in (FINISH, UPDATE_PLAN, ASK_USER)
+        state = self.state
+        agents = agent_tools(state.contract, sub_agent=state.lineage is not None)
+        return call.name not in (FINISH, UPDATE_PLAN, ASK_USER, *agents)
 
     def _take(self, position: int, request: ApprovalRequest, decision: Decision | None) -> None:
         if decision is None or decision.verdict != "approve":

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 import uuid
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client
+from temporalio.common import WorkerDeploymentVersion
+from temporalio.worker import Worker, WorkerDeploymentConfig
 
 from io_harness import runs
 from io_harness.workflows.agent_run import AgentRun
@@ -57,6 +60,31 @@ async def test_cancel_kills_the_tree_keeps_the_work_and_leaves_the_transcript(
     assert repo.read("calc.py") == BROKEN
     messages = await runs.transcript(client, run.id)
     assert [m.role for m in messages[:3]] == ["user", "assistant", "tool"]
+
+
+async def test_a_cancel_counts_although_the_activity_under_way_completes(
+    start: Start, client: Client, repo: Repo
+) -> None:
+    """The SDK then gives the activity's result and forgets the cancellation. The worker here hears of
+    one only every 8 s, so that the set-up is through before."""
+    queue = f"cancel-{uuid.uuid4().hex[:8]}"
+    source = {"kind": "directory", "path": str(repo.path), "setup": "sleep 2"}
+    run = await start(turn(call("list_files")), task_queue=queue, workspace=source)
+    async with Worker(
+        client,
+        task_queue=queue,
+        deployment_config=WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(deployment_name="io-harness", build_id="deaf"),
+            use_worker_versioning=False,
+        ),
+        max_heartbeat_throttle_interval=timedelta(seconds=59),
+    ):
+        while not processes("sleep 2"):
+            await asyncio.sleep(0.05)
+        await run.cancel()
+        result = await run.result()
+    assert result.outcome is Outcome.CANCELLED
+    assert result.spend.steps == 0
 
 
 @pytest.mark.timeout(180)

@@ -68,7 +68,7 @@ class ToolActivities:
             try:
                 tool = await self._mcp.tool(
                     given.run, contract, given.remembered, call.name
-                ) or self._registry.get(call.name)
+                ) or self._registry.get(call.name, contract)
             except ToolError as error:
                 return _failed(given, error)
             async with open_copy(

@@ -71,7 +71,9 @@ async def complete(
     )
     transcript = messages or (GOAL,)
     settings = Settings(data_dir=Path("/nowhere"), record=record)
-    activities = ModelActivities(settings, Run(contract, transcript), lambda _: (READ_FILE,), _blob)
+    activities = ModelActivities(
+        settings, Run(contract, transcript), lambda *_: (READ_FILE,), _blob
+    )
     asked: dict[str, Any] = {
         "run": RunScope(key="k", contract_digest="d"),
         "step": 1,
