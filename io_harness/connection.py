@@ -118,20 +118,30 @@ def _extras(settings: Settings, *, works: bool) -> _Extras:
 
 
 def configured_codec() -> PayloadCodec | None:
-    """The payload codec that `IO_HARNESS_CODEC` names; None if it is unset.
+    """The payload codec that the environment asks for: `IO_HARNESS_CODEC` compresses,
+    `IO_HARNESS_ENCRYPTION_KEYS` encrypts. None if neither is set.
 
     Raises:
-        ConnectionFailed: there is no codec of that name.
+        ConnectionFailed: there is no codec of that name, or a key can't be used.
     """
     match os.environ.get("IO_HARNESS_CODEC", ""):
         case "":
-            return None
+            compressing: PayloadCodec | None = None
         case "zstd":
             from io_harness.codec import ZstdCodec
 
-            return ZstdCodec()
+            compressing = ZstdCodec()
         case other:
             raise ConnectionFailed(f"IO_HARNESS_CODEC={other}: no such codec; it may be zstd")
+    references = os.environ.get("IO_HARNESS_ENCRYPTION_KEYS", "")
+    if not references:
+        return compressing
+    from io_harness.encryption import BadKey, EncryptionCodec, read_keys
+
+    try:
+        return EncryptionCodec(read_keys(references), inner=compressing)
+    except BadKey as error:
+        raise ConnectionFailed(f"IO_HARNESS_ENCRYPTION_KEYS: {error}") from error
 
 
 async def _connected(config: ClientConnectConfig, extras: _Extras) -> Client:

@@ -11,7 +11,13 @@ from typing import Any
 from temporalio.client import Client, ClientConfig
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import DataConverter, DefaultPayloadConverter, PayloadCodec
+from temporalio.converter import (
+    DataConverter,
+    DefaultFailureConverter,
+    DefaultFailureConverterWithEncodedAttributes,
+    DefaultPayloadConverter,
+    PayloadCodec,
+)
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker, WorkerConfig, WorkerDeploymentConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
@@ -33,6 +39,7 @@ from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
 from io_harness.activities.tools.use_tool import ToolActivities
 from io_harness.activities.workspace_activities import WorkspaceActivities
+from io_harness.encryption import EncryptionCodec
 from io_harness.sandbox.log import get_logger
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.result import Spend
@@ -65,8 +72,9 @@ class HarnessPlugin(SimplePlugin):
         Args:
             settings: The worker's configuration; by default from the environment.
             tools: Tools of your own, offered to the model besides the built-in ones.
-            codec: For payloads, like `io_harness.codec.ZstdCodec()`; a codec that the client's
-                converter has already stays.
+            codec: For payloads, like `io_harness.codec.ZstdCodec()` or
+                `io_harness.encryption.EncryptionCodec(read_keys("2026=env:KEY"))`; a codec that the
+                client's converter has already stays.
 
         Raises:
             ValueError: two tools of one name.
@@ -269,8 +277,8 @@ def _check_converter(converter: DataConverter) -> None:
 
 
 def _filled(converter: DataConverter | None, codec: PayloadCodec | None) -> DataConverter:
-    """Exchange the payload converter if it is the default, add the codec if there is none; failure
-    converter and external storage stay."""
+    """Exchange the payload converter if it is the default, add the codec if there is none; external
+    storage stays."""
     converter = converter or DataConverter.default
     if converter.payload_converter_class is DefaultPayloadConverter:
         converter = dataclasses.replace(converter, payload_converter_class=PydanticPayloadConverter)
@@ -278,8 +286,16 @@ def _filled(converter: DataConverter | None, codec: PayloadCodec | None) -> Data
 
 
 def _with_codec(converter: DataConverter, codec: PayloadCodec | None) -> DataConverter:
-    if converter.payload_codec is None and codec is not None:
-        return dataclasses.replace(converter, payload_codec=codec)
+    """Messages of failures are encrypted, too, where the failure converter is the default."""
+    if converter.payload_codec is not None or codec is None:
+        return converter
+    converter = dataclasses.replace(converter, payload_codec=codec)
+    if isinstance(codec, EncryptionCodec) and (
+        converter.failure_converter_class is DefaultFailureConverter
+    ):
+        return dataclasses.replace(
+            converter, failure_converter_class=DefaultFailureConverterWithEncodedAttributes
+        )
     return converter
 
 

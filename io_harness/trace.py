@@ -16,6 +16,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from io_harness.failures import readable
 from io_harness.workflows.approvals import Decision
 from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.model import Record
@@ -266,7 +267,7 @@ class Tracer:
             scheduled = self._scheduled[started.scheduled_event_id]
             scheduled.attempts = started.attempt
             if started.HasField("last_failure"):
-                scheduled.last_failure = _message(started.last_failure)
+                scheduled.last_failure = _message(await self._readable(started.last_failure))
             return None
         attributes = getattr(event, event.WhichOneof("attributes") or "")
         if what == "CANCEL_REQUESTED":
@@ -289,7 +290,7 @@ class Tracer:
             "activity": _activity(scheduled.event),
             "how": how,
             "code": failure.application_failure_info.type or None if failure else None,
-            "message": _message(failure) if failure else "",
+            "message": _message(await self._readable(failure)) if failure else "",
         })  # fmt: skip
 
     async def _completed(
@@ -336,7 +337,8 @@ class Tracer:
                     at=at, status="completed", result=await self._decode(payloads, RunResult)
                 )
             case "WORKFLOW_EXECUTION_FAILED":
-                failure = event.workflow_execution_failed_event_attributes.failure
+                failed = event.workflow_execution_failed_event_attributes
+                failure = await self._readable(failed.failure)
                 code = failure.application_failure_info.type or None
                 return EndedStep(
                     at=at, status="failed", result=None, code=code, message=failure.message
@@ -353,6 +355,9 @@ class Tracer:
                 return ContinuedStep(at=at, new_run_id=went.new_execution_run_id)
             case _:
                 return None
+
+    async def _readable(self, failure: Failure) -> Failure:
+        return await readable(self.client.data_converter, failure)
 
     async def _decode(self, payloads: Payloads, hint: Any) -> Any:
         [value] = await self.client.data_converter.decode(payloads.payloads[:1], [hint])

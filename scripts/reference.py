@@ -41,6 +41,8 @@ ENVIRONMENT = {
     "server's database; by default `$XDG_DATA_HOME/io-harness`.",
     "IO_HARNESS_UI": "Address of the Temporal UI of a configured server, for links.",
     "IO_HARNESS_CODEC": "`zstd` compresses payloads; the same for every worker and client.",
+    "IO_HARNESS_ENCRYPTION_KEYS": "Encrypts payloads with the first of these keys and decrypts with "
+    "all: `ID=env:NAME` or `ID=file:PATH`, comma-separated; the same for every worker and client.",
     "IO_HARNESS_LOG_FORMAT": "`json` makes `up` and `worker` log objects; by default `console`.",
     "IO_HARNESS_LOG_LEVEL": "What `up` and `worker` log: `debug`, `info` (default), `warning` or "
     "`error`.",

@@ -9,6 +9,7 @@ import click
 from io_harness import __version__
 
 from .approve import approvals, approve, deny
+from .codec_server import codec_server
 from .demo import demo
 from .doctor import doctor
 from .gc import gc
@@ -35,7 +36,7 @@ def group() -> None:
 
 for _command in (
     demo, run, watch, status, list_, trace, approvals, approve, deny, inbox, cancel, up, worker, mcp,
-    schema, models, gc, doctor, sandbox, replay, schedule,
+    schema, models, gc, doctor, sandbox, replay, schedule, codec_server,
 ):  # fmt: skip
     group.add_command(_command)
 

@@ -58,6 +58,7 @@ def known_failure(error: Exception) -> CommandFailed | None:
     from io_harness.connection import ConnectionFailed
     from io_harness.contract_file import ContractError
     from io_harness.data_dir import DataDirUnusable
+    from io_harness.encryption import CannotDecrypt
     from io_harness.runs import DecisionRejected, NoSuchRun
     from io_harness.server import ServerError
 
@@ -68,7 +69,7 @@ def known_failure(error: Exception) -> CommandFailed | None:
             return CommandFailed(Exit.USAGE, str(error))
         case WorkflowAlreadyStartedError():
             return CommandFailed(Exit.USAGE, f"a run {error.workflow_id!r} is running already")
-        case ServerError() | ConnectionFailed():
+        case ServerError() | ConnectionFailed() | CannotDecrypt():
             return CommandFailed(Exit.SERVER, str(error))
         case DataDirUnusable():
             return CommandFailed(Exit.WORKSPACE, str(error))

@@ -15,6 +15,7 @@ from temporalio.api.history.v1 import HistoryEvent
 
 from io_harness import runs, trace
 from io_harness.connection import Connection
+from io_harness.failures import readable
 from io_harness.visible import visible
 from io_harness.workflows.approvals import Decision, PendingApproval
 from io_harness.workflows.result import Spend
@@ -112,7 +113,8 @@ class Follower:
         """Say why a call is tried again, which history tells only when it has ended."""
         described = await runs.handle(self.client, self.run).describe()
         for pending in described.raw_description.pending_activities:
-            failure = pending.last_failure.message
+            converter = self.client.data_converter
+            failure = (await readable(converter, pending.last_failure)).message
             if pending.attempt > 1 and failure and failure != self.trouble:
                 self.trouble = failure
                 self.out.print(

@@ -36,6 +36,8 @@ class Shell:
     home: Path
     cwd: Path
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    """Set besides the usual ones."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -44,7 +46,12 @@ class Shell:
             for name in ("PATH", "HOME", "LANG", "PYTHONPATH")
             if name in os.environ
         }
-        return {**kept, "IO_HARNESS_DATA": str(self.home), "PYTHONUNBUFFERED": "1"}
+        return {
+            **kept,
+            "IO_HARNESS_DATA": str(self.home),
+            "PYTHONUNBUFFERED": "1",
+            **self.variables,
+        }
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen(

@@ -1,0 +1,26 @@
+"""`io-harness codec-server`."""
+
+import click
+
+from .command import runs as runs_async
+from .exits import Exit
+
+
+@click.command("codec-server")
+@click.option("--port", default=8241, show_default=True, type=click.IntRange(0, 65535),
+              help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
+@click.option("--origin", "origins", metavar="URL", multiple=True,
+              help="Of the Temporal UI, like https://cloud.temporal.io; may be given again. By "
+              "default IO_HARNESS_UI, or the embedded server's UI.")  # fmt: skip
+@runs_async
+async def codec_server(port: int, origins: tuple[str, ...]) -> Exit:
+    """Let the Temporal UI and the temporal command show compressed and encrypted payloads.
+
+    It listens on the loopback interface and decodes with this environment's IO_HARNESS_CODEC and
+    IO_HARNESS_ENCRYPTION_KEYS, for whoever can connect and for pages of the named origins. Give the
+    printed address to the UI (the glasses at the top right, "Use Cluster-level setting and ...") or to
+    `temporal --codec-endpoint`.
+    """
+    from .decoding import serve_codec
+
+    return await serve_codec(port, origins)
