@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.exceptions import ApplicationError
 
 from io_harness.activities.settings import Settings
 from io_harness.cli.exits import exit_of
@@ -30,11 +31,23 @@ from io_harness.workflows.result import RunResult
 from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Answer, Call, Cut, Fail, Hang, Raw, Say
 
-APIS = {"anthropic": "", "openai": "/v1", "openai-responses": "/v1", "openrouter": "/api/v1"}
+APIS = {
+    "anthropic": "",
+    "openai": "/v1",
+    "openai-responses": "/v1",
+    "openrouter": "/api/v1",
+    "openai-compatible": "/v1",
+}
 KEY = "BENCHMARK_FAKE_KEY"
 AT_ONCE = 6
 FINISH = Say(calls=(Call("finish", {"summary": "done"}, id="end"),))
 READ = Call("read_file", {"path": "a.txt"})
+
+
+DENIES_ALL = {
+    "preset": "unattended",
+    "layers": [{"name": "contract", "rules": [{"effect": "deny", "act": "net", "target": "*:*"}]}],
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,16 @@ CASES = (
         "context too long",
         _status(400, code="context_length_exceeded", message="prompt is too long"),
     ),
+    Case(
+        "context too long, after four turns",
+        (
+            *(Say(calls=(Call("read_file", {"path": "a.txt", "start_line": n}),)) for n in range(1, 5)),
+            Fail(400, code="context_length_exceeded", message="prompt is too long"),
+            Say("a.txt was read."),
+            FINISH,
+        ),
+    ),
+    Case("a policy that denies the host", (FINISH,), {"policy": DENIES_ALL}),
     Case("connection broken before the answer", (Hang(), FINISH)),
     Case("connection broken in mid-stream", (Say("t", cut=Cut(2, "reset")), FINISH)),
     Case("stream ends without its end marker", (Say("t", cut=Cut(3, "close")), FINISH)),
@@ -160,23 +183,26 @@ async def _run(client: Client, source: Path, case: Case, api: str) -> str:
                 **case.contract,
             }
         )
-        result: RunResult = await client.execute_workflow(
+        handle = await client.start_workflow(
             AgentRun.run,
             contract.model_dump(mode="json"),
             id=f"resilience-{uuid.uuid4().hex[:10]}",
             task_queue=TASK_QUEUE,
         )
-        requests = (
-            f"{len(fake.requests)}+{len(second.requests)}"
-            if case.fallback
-            else f"{len(fake.requests)}"
-        )
-    code = f" ({result.code})" if result.code else ""
-    return f"{requests} · {result.outcome}{code} · {int(_exit(result))}"
+        ended = await _end(handle)
+        requests = str(len(fake.requests)) + (f"+{len(second.requests)}" if case.fallback else "")
+    outcome = ended.result.outcome if ended.result else "did not start"
+    code = ended.result.code if ended.result else ended.code
+    return f"{requests} · {outcome}{f' ({code})' if code else ''} · {int(exit_of(ended))}"
 
 
-def _exit(result: RunResult) -> int:
-    return exit_of(EndedStep(at=datetime.now(UTC), status="completed", result=result))
+async def _end(handle: WorkflowHandle[AgentRun, RunResult]) -> EndedStep:
+    try:
+        result = await handle.result()
+    except WorkflowFailureError as error:
+        code = error.cause.type or "" if isinstance(error.cause, ApplicationError) else ""
+        return EndedStep(at=datetime.now(UTC), status="failed", result=None, code=code)
+    return EndedStep(at=datetime.now(UTC), status="completed", result=result)
 
 
 def _model(fake: FakeProvider, api: str, options: dict[str, object]) -> dict[str, object]:

@@ -12,7 +12,8 @@ window is nearly full. You will go on with the task from your summary and the mo
 
 Write down, as briefly as completeness allows: what has been done (files changed, and how), what was \
 found out (facts, locations, exact names, commands that work, errors seen), what failed and why, what \
-the human said, and what is still to do. Don't repeat the task itself. Don't call a tool."""
+the human said, what is still to do, and which questions are open. Don't repeat the task itself. \
+Don't call a tool."""
 
 
 def fold_request(messages: tuple[Message, ...]) -> tuple[Message, ...]:

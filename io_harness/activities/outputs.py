@@ -12,6 +12,7 @@ from typing import Self
 
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
+from io_harness.workflows.stubs import STUBBED_OVER_BYTES
 
 KEPT_BYTES = 256 * 1024 * 1024
 """Ceiling of one kept output; what comes after is counted but not kept."""
@@ -48,6 +49,16 @@ class RunOutputs:
         with self.recorder() as recorder:
             recorder.write(encoded)
         return recorder.observation(is_error=is_error)
+
+    def keep(self, observation: Observation) -> Observation:
+        """The same, and what it shows in a file, if it is so long that a stub may take its place in the
+        transcript and no file holds it yet."""
+        encoded = observation.text.encode()
+        if observation.spill is not None or len(encoded) <= STUBBED_OVER_BYTES:
+            return observation
+        with self.recorder(inline_bytes=STUBBED_OVER_BYTES) as recorder:
+            recorder.write(encoded)
+        return observation.model_copy(update={"spill": recorder.handle})
 
     def recorder(self, *, inline_bytes: int = INLINE_OUTPUT_BYTES) -> "Recorder":
         """Takes an output piece by piece in constant memory."""
@@ -98,7 +109,8 @@ class Recorder:
         self._tail = bytearray()
         self.total = 0
         """Bytes written so far."""
-        self._handle: str | None = None
+        self.handle: str | None = None
+        """Of the file, once closed; None if all of it fits inline."""
 
     def __enter__(self) -> Self:
         return self
@@ -113,8 +125,8 @@ class Recorder:
         if error is not None or self.total <= self._inline:
             self._partial.unlink()
             return
-        self._handle = f"out-{self._digest.hexdigest()[:16]}"
-        self._partial.replace(self._directory / self._handle)
+        self.handle = f"out-{self._digest.hexdigest()[:16]}"
+        self._partial.replace(self._directory / self.handle)
 
     def write(self, data: bytes) -> None:
         """Append UTF-8 text, cut at any byte."""
@@ -133,7 +145,7 @@ class Recorder:
         if self.total <= self._inline:
             text = self._head[: self.total].decode("utf-8", "replace")
             return Observation(text=prefix + text, is_error=is_error)
-        assert self._handle is not None
+        assert self.handle is not None
         head = _whole_lines(bytes(self._head[: self._head_room]))
         tail = bytes(self._tail[-self._tail_room :])
         tail = _from_line(tail)
@@ -142,11 +154,11 @@ class Recorder:
         begin = "" if head.endswith(b"\n") else "\n"
         note = (
             f"{begin}[... {omitted:,} of {self.total:,} bytes omitted{kept}; "
-            f'read_output("{self._handle}", offset={len(head)}) shows them ...]\n'
+            f'read_output("{self.handle}", offset={len(head)}) shows them ...]\n'
         )
         text = head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")
         return Observation(
-            text=prefix + text, is_error=is_error, omitted_bytes=omitted, spill=self._handle
+            text=prefix + text, is_error=is_error, omitted_bytes=omitted, spill=self.handle
         )
 
 

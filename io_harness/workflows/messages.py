@@ -95,7 +95,7 @@ class Observation(Record):
     omitted_bytes: int = 0
     """How much of the full output `text` leaves out."""
     spill: str | None = None
-    """Handle for `read_output`, where the whole output is kept; None if `text` is all of it."""
+    """Handle for `read_output`, where a long output is kept whole; None if `text` is all of it."""
     images: tuple[Image, ...] = ()
 
 

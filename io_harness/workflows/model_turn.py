@@ -1,7 +1,7 @@
 """The next message of the model, folding the transcript where it no longer fits."""
 
 from .ended import RunEnded
-from .fold import fold, fold_is_due
+from .fold import fold_overflowed, make_room
 from .model_call import ContextOverflow, call_model
 from .payloads import Completion
 from .result import Outcome
@@ -15,12 +15,11 @@ async def next_message(state: RunState) -> Completion:
         BudgetEnded: the call could pass the budget; it was not made.
         RunEnded: no model of the chain gave a usable reply, or the transcript can't be made to fit.
     """
-    if fold_is_due(state):
-        await fold(state)
+    await make_room(state)
     try:
         completion = await call_model(state, "turn", state.transcript.mark)
     except ContextOverflow:
-        await fold(state)
+        await fold_overflowed(state)
         try:
             completion = await call_model(state, "turn", state.transcript.mark)
         except ContextOverflow:

@@ -18,10 +18,11 @@ from .base import (
     ModelRequest,
     OfferedModel,
     ProviderError,
+    ToolSpec,
 )
 from .failures import from_error_body
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
-from .parts import counted, parse_document, parse_event, tool_call
+from .parts import counted, is_strict, parse_document, parse_event, tool_call
 from .sse import ServerEvent
 from .wire import Endpoint, Loose, Wire
 
@@ -41,6 +42,8 @@ _FINISH: Mapping[str, FinishReason] = {
 # Models before 4.6 think within a budget of tokens; later ones decide themselves how much, and
 # refuse a budget.
 _BUDGETED = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[015])?(-20\d{6})?$)")
+# Models before Opus 4.1 and the 4.5 generation refuse a tool whose schema is to be enforced.
+_UNENFORCED = re.compile(r"claude-(2|3|instant|(opus|sonnet)-4(-0|-20\d{6})?$)")
 _THINKING_TOKENS = {"minimal": 1024, "low": 4096, "medium": 10_240, "high": 24_576}
 _LEAST_THINKING_TOKENS = 1024
 _CACHED: dict[str, JsonValue] = {"type": "ephemeral"}
@@ -100,6 +103,7 @@ def body(request: ModelRequest, provider: str) -> dict[str, JsonValue]:
                 "name": tool.name,
                 "description": tool.description,
                 "input_schema": dict(tool.input_schema),
+                **({"strict": True} if _is_enforced(tool, request.model) else {}),
             }
             for tool in request.tools
         ]
@@ -107,12 +111,11 @@ def body(request: ModelRequest, provider: str) -> dict[str, JsonValue]:
         out["tool_choice"] = {"type": choice}
     if request.options.temperature is not None:
         out["temperature"] = request.options.temperature
-    out |= _thinking(request, conversation)
-    if request.answer_schema is not None:
-        output = out.setdefault("output_config", {})
-        assert isinstance(output, dict)
-        output["format"] = {"type": "json_schema", "schema": dict(request.answer_schema)}
-    return out
+    return out | _thinking(request, conversation)
+
+
+def _is_enforced(tool: ToolSpec, model: str) -> bool:
+    return tool.enforced and is_strict(tool.input_schema) and not _UNENFORCED.match(model)
 
 
 def _thinking(request: ModelRequest, conversation: tuple[Turn, ...]) -> dict[str, JsonValue]:

@@ -25,6 +25,9 @@ class ToolSpec:
     description: str
     input_schema: Mapping[str, JsonValue]
     """JSON Schema of an object."""
+    enforced: bool = False
+    """Whether the provider is asked to hold the model to the schema, where it can do that for this
+    one."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,6 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     options: ModelOptions = field(default_factory=ModelOptions)
     tool_choice: ToolChoice = "auto"
-    answer_schema: Mapping[str, JsonValue] | None = None
-    """JSON Schema to which the reply's text must conform, where the provider can enforce it."""
     images: Mapping[str, bytes] = field(default_factory=dict)
     """Bytes of the images in `messages` by blob id; one that is missing is named in text instead."""
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from io_harness.workflows.messages import Image, Reasoning, Text, ToolCall
 
-from .base import CallProgress, ModelReply, ModelRequest, OfferedModel
+from .base import CallProgress, ModelReply, ModelRequest, OfferedModel, ToolSpec
 from .chat_reply import ChatReader
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
 from .parts import counted, is_strict, parse_document
@@ -27,11 +27,13 @@ class Dialect:
     """Reasoning effort as `reasoning.effort` instead of `reasoning_effort`."""
     cache_marks: tuple[str, ...] = ()
     """Prefixes of model names for which cache breakpoints must be set by the caller."""
+    enforces: bool = False
+    """Whether a tool may be marked as one whose schema is to be enforced."""
     extra: Mapping[str, JsonValue] | None = None
     """Further fields of every request."""
 
 
-OPENAI = Dialect(max_tokens="max_completion_tokens")
+OPENAI = Dialect(max_tokens="max_completion_tokens", enforces=True)
 COMPATIBLE = Dialect()
 
 
@@ -121,6 +123,7 @@ def body(request: ModelRequest, provider: str, dialect: Dialect) -> dict[str, Js
                     "name": tool.name,
                     "description": tool.description,
                     "parameters": dict(tool.input_schema),
+                    **({"strict": True} if _is_enforced(tool, dialect) else {}),
                 },
             }
             for tool in request.tools
@@ -133,16 +136,11 @@ def body(request: ModelRequest, provider: str, dialect: Dialect) -> dict[str, Js
             out["reasoning"] = {"effort": request.options.reasoning_effort}
         else:
             out["reasoning_effort"] = request.options.reasoning_effort
-    if request.answer_schema is not None:
-        out["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {
-                "name": "answer",
-                "schema": dict(request.answer_schema),
-                "strict": is_strict(dict(request.answer_schema)),
-            },
-        }
     return out
+
+
+def _is_enforced(tool: ToolSpec, dialect: Dialect) -> bool:
+    return dialect.enforces and tool.enforced and is_strict(tool.input_schema)
 
 
 def _messages(turn: Turn, images: Mapping[str, bytes]) -> list[JsonValue]:

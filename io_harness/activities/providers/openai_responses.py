@@ -75,7 +75,7 @@ def body(request: ModelRequest, provider: str) -> dict[str, JsonValue]:
                 "name": tool.name,
                 "description": tool.description,
                 "parameters": dict(tool.input_schema),
-                "strict": False,
+                "strict": tool.enforced and is_strict(tool.input_schema),
             }
             for tool in request.tools
         ]
@@ -84,15 +84,6 @@ def body(request: ModelRequest, provider: str) -> dict[str, JsonValue]:
         out["temperature"] = request.options.temperature
     if request.options.reasoning_effort is not None:
         out["reasoning"] = {"effort": request.options.reasoning_effort}
-    if request.answer_schema is not None:
-        out["text"] = {
-            "format": {
-                "type": "json_schema",
-                "name": "answer",
-                "schema": dict(request.answer_schema),
-                "strict": is_strict(dict(request.answer_schema)),
-            }
-        }
     return out
 
 

@@ -94,19 +94,31 @@ def counted(reply: ModelReply, sent: Mapping[str, JsonValue], progress: CallProg
     return dataclasses.replace(reply, usage=usage)
 
 
-def is_strict(schema: JsonValue) -> bool:
-    """Whether OpenAI can enforce the schema: every object lists all its properties as required and
-    allows no others."""
-    if isinstance(schema, list):
-        return all(is_strict(part) for part in schema)
-    if not isinstance(schema, dict):
-        return True
+_ENFORCEABLE = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf"}
+    | {"title", "description"}
+)
+"""Keywords that both OpenAI and Anthropic enforce, and two that say nothing to them. A schema with any
+other, even one that one of them knows, is only told."""
+
+
+def is_strict(schema: JsonValue | Mapping[str, JsonValue]) -> bool:
+    """Whether providers can hold a model to the schema: it uses what they know, and every object lists
+    all its properties as required and allows no others."""
+    if not isinstance(schema, Mapping) or not _ENFORCEABLE.issuperset(schema):
+        return False
+    properties, required = schema.get("properties", {}), schema.get("required", [])
     if schema.get("type") == "object" or "properties" in schema:
-        properties, required = schema.get("properties", {}), schema.get("required", [])
         if schema.get("additionalProperties") is not False:
             return False
         if not isinstance(properties, dict) or not isinstance(required, list):
             return False
         if set(properties) != {str(name) for name in required}:
             return False
-    return all(is_strict(part) for part in schema.values())
+    elif not {"type", "anyOf", "enum"} & set(schema):
+        return False  # anything at all
+    inner = [*properties.values()] if isinstance(properties, dict) else []
+    if schema.get("type") == "array":
+        inner.append(schema.get("items"))
+    choices = schema.get("anyOf", [])
+    return isinstance(choices, list) and all(is_strict(part) for part in [*inner, *choices])

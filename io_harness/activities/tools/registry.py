@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from pydantic import JsonValue
+
 from io_harness.activities.failure import failure
 from io_harness.activities.providers.base import ToolSpec
 from io_harness.workflows.agent_tools import (
@@ -16,7 +18,7 @@ from io_harness.workflows.agent_tools import (
     SpawnArgs,
     agent_tools,
 )
-from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.contract import AllOf, JsonSchemaCheck, TaskContract, Verification
 from io_harness.workflows.mcp import HELPERS
 from io_harness.workflows.model import Strict
 from io_harness.workflows.own_tools import (
@@ -166,11 +168,26 @@ def finish_spec(contract: TaskContract) -> ToolSpec:
     assert isinstance(properties, dict)
     assert isinstance(required, list)
     properties = {name: field for name, field in properties.items() if name != "answer"}
-    if contract.output_schema is not None:
-        properties["answer"] = contract.output_schema
-        required = [*required, "answer"]
-    return ToolSpec(
-        FINISH,
-        "Say that the goal is reached. It is then verified; you hear if it fails.",
-        {**schema, "properties": properties, "required": required},
-    )
+    answer = contract.output_schema or _answer_schema(contract.verification)
+    schema = {**schema, "properties": properties}
+    if answer is not None:
+        properties["answer"] = {k: v for k, v in answer.items() if k not in _OF_THE_ROOT}
+        schema |= {"required": [*required, "answer"], "additionalProperties": False}
+        schema |= {k: v for k, v in answer.items() if k in _OF_THE_ROOT}
+    description = "Say that the goal is reached. It is then verified; you hear if it fails."
+    return ToolSpec(FINISH, description, schema, enforced=answer is not None)
+
+
+_OF_THE_ROOT = ("$schema", "$defs", "definitions")
+"""Keywords to which references lead from the root of a schema."""
+
+
+def _answer_schema(check: Verification) -> dict[str, JsonValue] | None:
+    """The schema under which the answer must be valid for the check to pass."""
+    match check:
+        case JsonSchemaCheck():
+            return check.json_schema
+        case AllOf():
+            return next((s for c in check.checks if (s := _answer_schema(c))), None)
+        case _:
+            return None

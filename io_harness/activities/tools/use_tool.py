@@ -133,6 +133,7 @@ class ToolActivities:
             return _failed(given, error)
         if given.preview_only:
             return WouldAct()
+        observation = context.outputs.keep(observation)
         if tool.effect == "read":
             return ToolDone(head=given.base, observation=observation)
         message = context.history.message

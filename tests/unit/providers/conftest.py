@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from io_harness.activities.settings import Settings
 from io_harness.workflows.contract import Model, ModelOptions
 from io_harness.workflows.messages import Message, UserMessage
 from tests.fakes.provider import FakeProvider
+from tests.fakes.script import Say
 
 APIS = {
     "anthropic": "",
@@ -37,6 +39,18 @@ READ_FILE = ToolSpec(
         "required": ["path"],
         "additionalProperties": False,
     },
+)
+
+FINISH = ToolSpec(
+    "finish",
+    "Say that it is done.",
+    {
+        "type": "object",
+        "properties": {"answer": {"type": "array", "items": {"type": "string"}}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+    enforced=True,
 )
 
 Ask = Callable[..., "object"]
@@ -94,3 +108,11 @@ def ask(*messages: Message, **fields: object) -> ModelRequest:
 
 async def reply_of(provider: Provider, request: ModelRequest | None = None) -> ModelReply:
     return await provider.complete(request or ask(), CallProgress())
+
+
+async def sent(api: str, wire: Wire, request: ModelRequest) -> dict[str, Any]:
+    """The body of the request as it arrives at a server."""
+    async with FakeProvider(Say("ok")) as fake:
+        await provider_at(api, fake, wire).complete(request, CallProgress())
+    body: dict[str, Any] = fake.requests[0].body
+    return body

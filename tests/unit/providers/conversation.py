@@ -14,7 +14,7 @@ from io_harness.workflows.messages import (
     ToolMessage,
     UserMessage,
 )
-from tests.unit.providers.conftest import ask
+from tests.unit.providers.conftest import FINISH, READ_FILE, ask
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -75,11 +75,6 @@ def everything(api: str, **options: object) -> ModelRequest:
         ),
         UserMessage(origin="human", text="Go on."),
         images={"b1": PIXEL},
-        answer_schema={
-            "type": "object",
-            "properties": {"ok": {"type": "boolean"}},
-            "required": ["ok"],
-            "additionalProperties": False,
-        },
+        tools=(READ_FILE, FINISH),
         options=ModelOptions.model_validate({"idle_seconds": 5, **options}),
     )

@@ -4,6 +4,7 @@ Those types are typed dictionaries. They are made strict here (an unknown field 
 lazily validated iterables are run through to their end.
 """
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -23,11 +24,8 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
-from io_harness.activities.providers.base import ModelRequest
 from io_harness.activities.providers.wire import Wire
-from tests.fakes.provider import FakeProvider
-from tests.fakes.script import Say
-from tests.unit.providers.conftest import ask, provider_at
+from tests.unit.providers.conftest import FINISH, READ_FILE, ask, sent
 from tests.unit.providers.conversation import everything
 
 OFFICIAL: Mapping[str, Any] = {
@@ -70,19 +68,6 @@ def _run_through(value: Any) -> None:
 
 def judge(adapter: TypeAdapter[Any], body: object) -> None:
     _run_through(adapter.validate_python(body))
-
-
-async def sent(api: str, wire: Wire, request: ModelRequest) -> dict[str, Any]:
-    async with FakeProvider(Say("ok")) as fake:
-        await provider_at(api, fake, wire).complete(request, _progress())
-    body: dict[str, Any] = fake.requests[0].body
-    return body
-
-
-def _progress() -> Any:
-    from io_harness.activities.providers.base import CallProgress
-
-    return CallProgress()
 
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -156,7 +141,7 @@ async def test_anthropic_breakpoints_follow_the_conversation(wire: Wire) -> None
 async def test_requests_of_one_conversation_share_their_prefix(api: str, wire: Wire) -> None:
     """What a provider's cache needs. Breakpoints move; the text before them doesn't."""
     request = everything(api)
-    shorter = ask(*request.messages[:5], images=request.images, answer_schema=request.answer_schema)
+    shorter = ask(*request.messages[:5], images=request.images, tools=request.tools)
     key = "input" if api == "openai-responses" else "messages"
     long, short = [(await sent(api, wire, r))[key] for r in (request, shorter)]
     for before, after in zip(short, long, strict=False):
@@ -201,3 +186,35 @@ async def test_how_a_claude_is_told_to_think(wire: Wire, model: str, thinking: s
     body = await sent("anthropic", wire, ask(model=model, options=options, max_output_tokens=9000))
     assert body["thinking"]["type"] == thinking
     assert body["max_tokens"] > body["thinking"].get("budget_tokens", 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "enforces"),
+    [
+        ("claude-3-7-sonnet-20250219", False),
+        ("claude-sonnet-4-20250514", False),
+        ("claude-opus-4-0", False),
+        ("claude-opus-4-1-20250805", True),
+        ("claude-sonnet-4-5", True),
+        ("claude-haiku-4-5-20251001", True),
+        ("claude-opus-5", True),
+    ],
+)
+async def test_which_claude_is_held_to_the_answers_schema(
+    wire: Wire, model: str, enforces: bool
+) -> None:
+    body = await sent("anthropic", wire, ask(model=model, tools=(READ_FILE, FINISH)))
+    assert [tool.get("strict", False) for tool in body["tools"]] == [False, enforces]
+
+
+@pytest.mark.parametrize(
+    ("api", "enforces"),
+    [("openai", True), ("openai-responses", True), ("openai-compatible", False)],
+)
+async def test_who_is_asked_to_enforce_the_answers_schema(
+    wire: Wire, api: str, enforces: bool
+) -> None:
+    odd = dataclasses.replace(FINISH, input_schema={**FINISH.input_schema, "minProperties": 1})
+    body = await sent(api, wire, ask(tools=(READ_FILE, FINISH, odd)))
+    tools = [tool.get("function", tool) for tool in body["tools"]]
+    assert [tool.get("strict", False) for tool in tools] == [False, enforces, False]

@@ -11,7 +11,9 @@ from io_harness.activities.outputs import NoSuchOutput, RunOutputs
 from io_harness.activities.prompt import system_prompt
 from io_harness.activities.tools.errors import UnknownHandle
 from io_harness.activities.tools.registry import ToolRegistry
+from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
+from io_harness.workflows.stubs import STUBBED_OVER_BYTES
 from tests.unit.tools.conftest import Call, make_contract
 
 
@@ -40,6 +42,18 @@ def test_what_does_not_fit_is_cut_between_characters(text: str, tmp_path: Path) 
     assert seen.spill is not None
     assert outputs.page(seen.spill, 0, whole).text == text
     assert outputs.observe(text).spill == seen.spill, "a repeated call gets another handle"
+
+
+def test_what_may_become_a_stub_is_kept(tmp_path: Path) -> None:
+    outputs = RunOutputs(tmp_path, "run-1")
+    short = Observation(text="x" * STUBBED_OVER_BYTES)
+    assert outputs.keep(short) == short
+    kept = outputs.keep(Observation(text="x" * (STUBBED_OVER_BYTES + 1), is_error=True))
+    assert (len(kept.text), kept.omitted_bytes, kept.is_error) == (STUBBED_OVER_BYTES + 1, 0, True)
+    assert kept.spill is not None
+    assert outputs.page(kept.spill, 0, 1_000_000).text == kept.text
+    cut = outputs.observe("x" * 100_000)
+    assert outputs.keep(cut) == cut
 
 
 @given(st.text(min_size=1), st.integers(1, 50))

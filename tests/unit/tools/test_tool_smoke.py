@@ -1,9 +1,10 @@
 from pathlib import Path
 
 import pytest
+from jsonschema import ValidationError, validate
 
 from io_harness.activities.tools.errors import InvalidArguments, OutsideWorkspace, UnknownTool
-from io_harness.activities.tools.registry import ToolRegistry
+from io_harness.activities.tools.registry import ToolRegistry, finish_spec
 from tests.unit.tools.conftest import Call, make_contract
 
 
@@ -53,3 +54,24 @@ def test_the_first_request_stays_small() -> None:
     names = [spec.name for spec in specs]
     assert names[-1] == "finish"
     assert "answer" not in str(specs[-1].input_schema)
+
+
+def test_finish_carries_the_schema_of_the_answer_and_is_enforced() -> None:
+    asked = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"n": {"$ref": "#/$defs/n"}},
+        "$defs": {"n": {"type": "integer"}},
+    }
+    check = {"kind": "json_schema", "json_schema": asked}
+    for fields in (
+        {"output_schema": asked},
+        {"verification": check},
+        {"verification": {"kind": "all_of", "checks": [{"kind": "command", "run": "true"}, check]}},
+    ):
+        spec = finish_spec(make_contract(**fields))
+        assert spec.enforced
+        with pytest.raises(ValidationError, match="not of type 'integer'"):
+            validate({"summary": "s", "answer": {"n": "x"}}, dict(spec.input_schema))
+        validate({"summary": "s", "answer": {"n": 3}}, dict(spec.input_schema))
+    assert not finish_spec(make_contract()).enforced

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from io_harness.workflows.fold import cut_at
 from io_harness.workflows.messages import (
     AssistantMessage,
+    Image,
     Message,
     ModelRef,
     Observation,
@@ -14,6 +15,7 @@ from io_harness.workflows.messages import (
     ToolMessage,
     UserMessage,
 )
+from io_harness.workflows.stubs import stub
 from io_harness.workflows.transcript import PAGE_BYTES, Transcript, TranscriptPage
 
 REF = ModelRef(provider="p", name="m")
@@ -86,3 +88,31 @@ def test_a_packed_transcript_is_the_same_and_small() -> None:
     packed = transcript.pack()
     assert Transcript.unpack(packed).mark == transcript.mark
     assert len(packed) < transcript.bytes / 4
+
+
+def test_a_stub_says_where_the_whole_result_is() -> None:
+    seen = Observation(text="é" * 2_000, spill="out-0123456789abcdef")
+    long = ToolMessage(call_id="1", name="read_file", observation=seen)
+    shorter = stub(long)
+    assert isinstance(shorter, ToolMessage)
+    assert "4,000 bytes" in shorter.observation.text
+    assert 'read_output("out-0123456789abcdef")' in shorter.observation.text
+    assert stub(shorter) == shorter
+    for kept in (
+        long.model_copy(update={"observation": Observation(text="é" * 2_000)}),
+        long.model_copy(update={"observation": Observation(text="é", spill="out-1")}),
+        UserMessage(origin="goal", text="é" * 2_000),
+    ):
+        assert stub(kept) == kept, "nothing is taken out that can't be read again"
+
+
+def test_a_stub_holds_no_picture() -> None:
+    picture = Image(media_type="image/png", blob="b", bytes=9)
+    seen = ToolMessage(
+        call_id="1", name="read_file", observation=Observation(text="a.png", images=(picture,))
+    )
+    shorter = stub(seen)
+    assert isinstance(shorter, ToolMessage)
+    assert shorter.observation.images == ()
+    assert shorter.observation.text.startswith("a.png\n[1 image no longer shown")
+    assert stub(shorter) == shorter
