@@ -67,9 +67,7 @@ async def test_a_worker_killed_in_a_model_call(
             id=f"crash-{uuid.uuid4().hex[:8]}",
             task_queue=worker_process.task_queue,
         )
-        async for beat in beats(run):
-            if beat.received_bytes > 1_000:
-                break
+        beat = await anext(b async for b in beats(run) if b.received_bytes > 1_000)
         assert beat.usage.input == known.input, "what is known so far"
         await worker_process.again()
         result = await run.result()
