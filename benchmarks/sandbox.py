@@ -1,10 +1,12 @@
 """What the sandbox costs, as ratios within one run, and whether it leaves anything behind.
 
     python benchmarks/sandbox.py launch [--rounds 100] [--json]
+    python benchmarks/sandbox.py memory [--json]
     python benchmarks/sandbox.py leaks [--runs 1000]    some cancelled, some with a killed worker
 
 `launch` times `true` in each backend against a bare subprocess, `unshare` and plain bubblewrap,
-round by round in turn, so that the machine's mood hits all alike. `leaks` ends with 1 when
+round by round in turn, so that the machine's mood hits all alike. `memory` adds up the proportional
+set size of all processes that a command has besides itself while it sleeps. `leaks` ends with 1 when
 processes, mounts, descriptors, threads, temporary files or cgroups are more afterwards than before.
 """
 
@@ -28,7 +30,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from io_harness import sandbox
-from io_harness.sandbox import Door, NetProxy, Plan, protected_in
+from io_harness.sandbox import Door, NetProxy, Plan, process_tree, protected_in
 
 MARK_NAME = "SANDBOX_BENCHMARK"
 MARK = f"{MARK_NAME}={os.environ.get(MARK_NAME) or secrets.token_hex(16)}"
@@ -65,12 +67,12 @@ def bubblewrap_words(workspace: Path) -> list[str]:
         if Path("/", name).is_symlink():
             words += ["--symlink", f"usr/{name}", f"/{name}"]
     words += ["--ro-bind", "/etc", "/etc", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
-    return [*words, "--bind", str(workspace), str(workspace), "true"]
+    return [*words, "--bind", str(workspace), str(workspace)]
 
 
-def variants(workspace: Path) -> dict[str, Variant]:
+def variants(workspace: Path, argv: tuple[str, ...] = ("/usr/bin/true",)) -> dict[str, Variant]:
     plan = Plan(
-        argv=("/usr/bin/true",),
+        argv=argv,
         cwd=workspace,
         workspace=workspace,
         env=ENV,
@@ -84,11 +86,11 @@ def variants(workspace: Path) -> dict[str, Variant]:
         env=ENV,
         net=NetProxy(doors=(Door(serve=_serve),), variables=lambda port, isolated: {}),
     )
-    found: dict[str, Variant] = {"bare": plain("/usr/bin/true")}
+    found: dict[str, Variant] = {"bare": plain(*argv)}
     if shutil.which("unshare"):
-        found["unshare"] = plain("unshare", "--user", "--net", "--pid", "--fork", "true")
+        found["unshare"] = plain("unshare", "--user", "--net", "--pid", "--fork", *argv)
     if shutil.which("bwrap"):
-        found["plain bwrap"] = plain(*bubblewrap_words(workspace))
+        found["plain bwrap"] = plain(*bubblewrap_words(workspace), *argv)
     for name in sandbox.backend_names():
         if sandbox.objection(name) is None:
             found[name] = held(name, unguarded)
@@ -135,6 +137,52 @@ def report(found: dict[str, tuple[float, float]], as_json: bool) -> None:
     for name, values in found.items():
         shown = f"{values[0]:11.2f}{values[1]:9.2f}"
         print(f"{name:30}{shown}" + "".join(f"{ratio:8.2f}" for ratio in ratios[name]))
+
+
+SLEEP = "3.125"
+
+
+async def memory() -> dict[str, float]:
+    """MiB of what each variant adds to a sleeping command; `per worker` is what all commands share."""
+    added: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        for run in variants(Path(directory)).values():
+            await run()
+        shared = process_tree.children(os.getpid())
+        added["per worker"] = process_tree.proportional_bytes(_with_descendants(shared)) / 2**20
+        for name, run in variants(Path(directory), ("/usr/bin/sleep", SLEEP)).items():
+            running = asyncio.create_task(asyncio.to_thread(asyncio.run, run()))
+            pids = await _until_asleep(shared)
+            others = [pid for pid in pids if not _sleeps(pid)]
+            added[name] = process_tree.proportional_bytes(others) / 2**20
+            await running
+    return added
+
+
+async def _until_asleep(shared: list[int]) -> list[int]:
+    """The processes of a run whose command sleeps."""
+    while True:
+        started = set(process_tree.children(os.getpid())) - set(shared)
+        pids = _with_descendants(sorted(started))
+        if any(map(_sleeps, pids)):
+            return pids
+        await asyncio.sleep(0.05)
+
+
+def _with_descendants(pids: list[int]) -> list[int]:
+    return [each for pid in pids for each in process_tree.tree(pid)]
+
+
+def _sleeps(pid: int) -> bool:
+    return _argv(pid)[:1] == ["/usr/bin/sleep"]
+
+
+def _argv(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def census() -> dict[str, int]:
@@ -233,7 +281,7 @@ async def leaks(runs: int) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=("launch", "leaks", "worker"))
+    parser.add_argument("what", choices=("launch", "memory", "leaks", "worker"))
     parser.add_argument("--variant", help="of `worker`, which `leaks` starts and kills")
     parser.add_argument("--workspace", type=Path)
     parser.add_argument("--rounds", type=int, default=100)
@@ -242,6 +290,12 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "launch":
         report(asyncio.run(launch(given.rounds)), given.json)
+    elif given.what == "memory":
+        found = asyncio.run(memory())
+        if given.json:
+            print(json.dumps(found))
+        else:
+            print("\n".join(f"{name:30}{mib:8.2f} MiB" for name, mib in found.items()))
     elif given.what == "worker":
         asyncio.run(worker(given.variant, given.workspace))
     elif not asyncio.run(leaks(given.runs)):

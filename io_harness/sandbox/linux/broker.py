@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import functools
 import json
 import os
 import signal
@@ -27,54 +28,60 @@ NS_GET_USERNS = 0xB701
 SIOCGIFFLAGS, IFF_UP = 0x8913, 1
 MESSAGE_BYTES = 64 * 1024
 LOOPBACK_SECONDS = 5
+CLOSED = 3
+"""Exit status of a child that found the channel closed."""
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
+    """Each request is met by a child of its own, forked ahead of it: what it enters ends with it,
+    and nobody waits for the fork."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # The terminal's Ctrl-C is for the worker.
+    _libc()
     while True:
-        data, fds, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 8)
-        if not data:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(_serve_one(channel))
+        status = os.waitpid(pid, 0)[1]
+        if os.WIFSIGNALED(status):
+            _send(channel, {"error": f"ended by signal {os.WTERMSIG(status)}"})
+        elif os.WEXITSTATUS(status) == CLOSED:
             return
-        try:
-            request = json.loads(data)
-            if request["want"] == "sockets":
-                _in_child(channel, lambda wanted=request, given=fds: _sockets(wanted, given))
-            else:
-                with _user_namespace(request) as fd:
-                    socket.send_fds(channel, [b"{}"], [fd])
-        except Exception as error:  # noqa: BLE001 - told to the worker, which raises it
-            _send_error(channel, error)
-        finally:
-            for fd in fds:
-                os.close(fd)
 
 
-def _send_error(channel: socket.socket, error: Exception) -> None:
-    channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
+def _serve_one(channel: socket.socket) -> int:
+    """Waits for a request and answers it. Returns `CLOSED` when there will be no more."""
+    data, fds, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 8)
+    if not data:
+        return CLOSED
+    try:
+        request = json.loads(data)
+        if request["want"] == "sockets":
+            made = [each.detach() for each in _sockets(request, fds)]
+            socket.send_fds(channel, [b"{}"], made)
+        else:
+            with _user_namespace(request) as fd:
+                socket.send_fds(channel, [b"{}"], [fd])
+    except Exception as error:  # noqa: BLE001 - told to the worker, which raises it
+        _send(channel, {"error": f"{type(error).__name__}: {error}"})
+    return 0
 
 
-def _in_child(channel: socket.socket, make: Any) -> None:
-    """Sends the sockets that `make` makes in a child, which takes its namespaces along."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            made = make()
-            socket.send_fds(channel, [b"{}"], [each.fileno() for each in made])
-        except Exception as error:  # noqa: BLE001 - told to the worker, which raises it
-            _send_error(channel, error)
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
+def _send(channel: socket.socket, answer: dict[str, str]) -> None:
+    channel.send(json.dumps(answer).encode())
 
 
 def _sockets(request: dict[str, Any], fds: list[int]) -> list[socket.socket]:
     """Bound sockets in the network namespace that `fds[0]` names."""
-    libc = ctypes.CDLL(None, use_errno=True)
     owner = fcntl.ioctl(fds[0], NS_GET_USERNS)
     for fd, kind in ((owner, CLONE_NEWUSER), (fds[0], CLONE_NEWNET)):
-        if libc.setns(fd, kind) < 0:
+        if _libc().setns(fd, kind) < 0:
             code = ctypes.get_errno()
             raise OSError(code, f"setns: {os.strerror(code)}")
     made: list[socket.socket] = []
@@ -110,7 +117,7 @@ def _user_namespace(request: dict[str, Any]) -> Iterator[int]:
     pid = os.fork()
     if pid == 0:
         os.close(ready)
-        failed = ctypes.CDLL(None).unshare(CLONE_NEWUSER)
+        failed = _libc().unshare(CLONE_NEWUSER)
         os.write(go, b"x" if failed else b".")
         signal.pause()
         os._exit(0)

@@ -40,10 +40,15 @@ class _Broker:
         data, received, _, _ = socket.recv_fds(self._channel, MESSAGE_BYTES, expected)
         answer = json.loads(data) if data else {"error": "the broker ended"}
         if "error" in answer:
-            raise SandboxError(f"namespace broker: {answer['error']}")
+            raise SandboxError(answer["error"])
         for fd in received:
             os.set_inheritable(fd, False)
         return received
+
+    def end(self) -> None:
+        self._channel.close()
+        self.process.kill()
+        self.process.wait()
 
 
 _broker: list[_Broker] = []
@@ -52,12 +57,14 @@ _broker: list[_Broker] = []
 def _ask(request: dict[str, Any], fds: Sequence[int], expected: int) -> list[int]:
     with _lock:
         if _broker and _broker[0].process.poll() is not None:
-            _broker.clear()
+            _broker.pop().end()
         if not _broker:
             _broker.append(_Broker())
         try:
             return _broker[0].ask(request, fds, expected)
-        except OSError as error:
+        except (OSError, SandboxError) as error:
+            # An answer that comes yet must not be taken for the next one's.
+            _broker.pop().end()
             raise SandboxError(f"namespace broker: {error}") from error
 
 

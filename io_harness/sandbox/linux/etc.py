@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -32,8 +33,14 @@ def filtered_etc(texts: Mapping[str, str]) -> Path:
     Made once per content and kept until the process ends. What other users of the host can't read
     is left out.
     """
-    stamp = tuple(_stamps())
+    stamp = _stamp_of_second(int(time.monotonic()))
     return _make(stamp, tuple(sorted(texts.items())))
+
+
+@functools.lru_cache(maxsize=1)
+def _stamp_of_second(second: int) -> tuple[tuple[str, int], ...]:
+    """Some forty calls, which short commands in a row would all pay."""
+    return tuple(_stamps())
 
 
 def _stamps() -> Iterator[tuple[str, int]]:
