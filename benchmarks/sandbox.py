@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 from io_harness import sandbox
@@ -35,7 +35,7 @@ from io_harness.sandbox import Door, NetProxy, Plan, process_tree, protected_in
 MARK_NAME = "SANDBOX_BENCHMARK"
 MARK = f"{MARK_NAME}={os.environ.get(MARK_NAME) or secrets.token_hex(16)}"
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/home/nobody", **dict([MARK.split("=")])}
-Variant = Callable[[], Awaitable[None]]
+Variant = Callable[[], Coroutine[None, None, None]]
 
 
 async def _serve(listener: socket.socket) -> None:

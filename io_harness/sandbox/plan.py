@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -92,9 +92,10 @@ class NetProxy:
 
 Net = NetNone | NetHost | NetProxy
 
+GIT_NAMES = ("hooks", "config", "config.worktree", "commondir")
+"""What in a repository makes git run something. `commondir` says where the others are instead."""
 PROTECTED_NAMES = (
-    ".git/hooks",
-    ".git/config",
+    *(f".git/{name}" for name in GIT_NAMES),
     ".envrc",
     ".vscode",
     ".idea",
@@ -108,8 +109,18 @@ PROTECTED_NAMES = (
 
 
 def protected_in(workspace: Path) -> tuple[Path, ...]:
-    """The protected paths of a workspace."""
-    return tuple(workspace / name for name in PROTECTED_NAMES)
+    """The protected paths of a workspace, and of the repository that its `.git` file names."""
+    named = (folder / name for folder in _repository_elsewhere(workspace) for name in GIT_NAMES)
+    return (*(workspace / name for name in PROTECTED_NAMES), *named)
+
+
+def _repository_elsewhere(workspace: Path) -> Iterator[Path]:
+    """See "gitfile" in gitglossary(7)."""
+    pointer = workspace / ".git"
+    if pointer.is_file():
+        key, _, value = pointer.read_text(errors="surrogateescape").partition(":")
+        if key == "gitdir" and value.strip() and "\0" not in value:
+            yield Path(os.path.realpath(workspace / value.strip()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Empty files that stand where a protected path is absent, while commands run.
+"""Files that stand where a protected path is absent, while commands run.
 
 A mount needs something to lie on. A cover is known by its looks, so that one that a killed process
 left behind is taken over and removed by the next command there. It is held by a shared lock, so
@@ -19,18 +19,26 @@ _MADE_AT = 981_173_106
 """Modification time of every cover, in seconds: an arbitrary moment of 2001."""
 
 
-def may_be_cover(found: os.stat_result) -> bool:
-    """An empty file that nobody may write. Only its time tells a cover from someone's own, and the
-    time is set a moment after the file is made."""
-    return stat.S_ISREG(found.st_mode) and not found.st_mode & 0o222 and found.st_size == 0
+def _content(path: Path) -> bytes:
+    """Nothing; but git takes a repository with an empty `commondir` for a broken one. This one says
+    what holds without it."""
+    return b".\n" if path.name == "commondir" else b""
+
+
+def may_be_cover(path: Path, found: os.stat_result) -> bool:
+    """A file like a cover that nobody may write. Only its time tells a cover from someone's own, and
+    content and time are set a moment after the file is made."""
+    if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o222:
+        return False
+    return found.st_size in (0, len(_content(path)))
 
 
 @contextlib.contextmanager
 def cover(path: Path) -> Iterator[None]:
-    """An empty file: on common file systems a hundred times cheaper to make than a directory."""
+    """A small file: on common file systems a hundred times cheaper to make than a directory."""
     parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fd = _hold(path.name, parent)
+        fd = _hold(path, parent)
         try:
             yield
         finally:
@@ -42,11 +50,13 @@ def cover(path: Path) -> Iterator[None]:
         os.close(parent)
 
 
-def _hold(name: str, parent: int) -> int:
+def _hold(path: Path, parent: int) -> int:
     """Makes the cover, or joins those who have it, as a descriptor with a shared lock."""
+    name = path.name
     while True:
         try:
             fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o444, dir_fd=parent)
+            os.write(fd, _content(path))
             os.utime(fd, (_MADE_AT, _MADE_AT))
         except FileExistsError:
             try:

@@ -20,17 +20,15 @@ def protecting(plan: Plan) -> Iterator[tuple[Bind, ...]]:
 
     A path that is absent is covered by an empty file that can't be written. Every directory on the
     way down becomes a mount point, which can't be renamed. A symbolic link can't be covered: it is
-    put back when it was changed.
+    put back when it was changed, and what it leads to is protected as well.
     """
     with contextlib.ExitStack() as stack:
         found: dict[Path, Bind] = {}
         for path in plan.protected:
-            root = _writable_root(plan, path)
-            if root is not None:
-                for bind in _guards(root, path, stack):
-                    # Read-only wins where one protected path is on the way to another.
-                    if bind.at not in found or not bind.writable:
-                        found[bind.at] = bind
+            for bind in _guards(plan, path, stack):
+                # Read-only wins where one protected path is on the way to another.
+                if bind.at not in found or not bind.writable:
+                    found[bind.at] = bind
         yield tuple(sorted(found.values(), key=lambda bind: len(bind.at.parts)))
 
 
@@ -42,17 +40,23 @@ def _writable_root(plan: Plan, path: Path) -> Path | None:
     return max(holding, key=lambda root: len(root.parts), default=None)
 
 
-def _guards(root: Path, path: Path, stack: contextlib.ExitStack) -> Iterator[Bind]:
+def _guards(plan: Plan, path: Path, stack: contextlib.ExitStack) -> Iterator[Bind]:
+    root = _writable_root(plan, path)
+    if root is None:
+        return
     here = root
     for part in path.relative_to(root).parts:
         here /= part
         found = _look(here)
-        if found is None or may_be_cover(found):
+        if found is None or may_be_cover(here, found):
             stack.enter_context(cover(here))
             yield Bind(here, here, owned=True)
             return
         if stat.S_ISLNK(found.st_mode):
             stack.enter_context(_put_back(here))
+            target = Path(os.path.realpath(here)) / path.relative_to(here)
+            if not is_inside(target, here):  # A loop of links leads to itself.
+                yield from _guards(plan, target, stack)
             return
         last = here == path or not stat.S_ISDIR(found.st_mode)
         yield Bind(here, here, writable=not last, owned=True)

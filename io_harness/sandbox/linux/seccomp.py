@@ -21,7 +21,7 @@ Architecture = Literal["x86_64", "aarch64"]
 _AUDIT_ARCH: dict[Architecture, int] = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 
-_LD_ABS, _JEQ, _JGE, _JSET, _RET = 0x20, 0x15, 0x35, 0x45, 0x06
+_LD_ABS, _JEQ, _JGT, _JGE, _JSET, _RET = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 _OFFSET_NR, _OFFSET_ARCH, _OFFSET_ARGS = 0, 4, 16
 
 ALLOW = 0x7FFF0000
@@ -30,6 +30,11 @@ ERRNO = 0x00050000
 REFUSE = ERRNO | errno.EPERM
 ABSENT = ERRNO | errno.ENOSYS
 NO_FAMILY = ERRNO | errno.EAFNOSUPPORT
+NO_PROTOCOL = ERRNO | 93
+"""EPROTONOSUPPORT, which some programs take as a hint to use another (Go: TCP for MPTCP)."""
+NO_MEMORY = ERRNO | errno.ENOMEM
+PRETEND = ERRNO
+"""The call returns 0 and does nothing."""
 
 _NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
@@ -37,9 +42,15 @@ _CLONE_NEWTIME = 0x80
 """Only for unshare and clone3; in clone's flags the bit belongs to the exit signal."""
 _SETID_BITS = 0o6000
 _O_CREAT, _O_TMPFILE = 0o100, 0o20000000
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_TIOCSTI, _TIOCLINUX, _TIOCSETD = 0x5412, 0x541C, 0x5423
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _PERSONALITY_QUERY = 0xFFFFFFFF
+_PR_SET_PDEATHSIG = 1
+_PROTOCOLS = (0, 1, 6, 17, 58)
+"""The family's own choice, ICMP, TCP, UDP, ICMPv6. Others load modules that few have looked at."""
+_SEGMENT_BYTES = 64 * 1024
+"""Of one System V segment, of which a namespace has 4096 at most. What nobody has attached is in no
+process' memory, so nothing else would bound it; databases keep a few bytes there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +77,28 @@ class Unless:
     values: tuple[int, ...]
 
 
-Condition = AnyOf | Equals | Unless
+@dataclass(frozen=True, slots=True)
+class Above:
+    """Argument `index` is greater than this value."""
+
+    index: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Huge:
+    """Argument `index` is 2**32 or more."""
+
+    index: int
+
+
+Condition = AnyOf | Equals | Unless | Above | Huge
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """All conditions hold: the action. Conditions look at the low 32 bits, as the kernel does
-    for every argument named here."""
+    """All conditions hold: the action. Conditions but `Huge` look at the low 32 bits, as the kernel
+    does for every other argument named here."""
 
     syscall: str
     action: int
@@ -91,7 +117,14 @@ def rules(*, unix_sockets: bool, network: bool = True) -> tuple[Rule, ...]:
         Rule("unshare", REFUSE, (AnyOf(0, _NAMESPACES | _CLONE_NEWTIME),)),
         Rule("ioctl", REFUSE, (Equals(1, _TIOCSTI),)),
         Rule("ioctl", REFUSE, (Equals(1, _TIOCLINUX),)),
+        Rule("ioctl", REFUSE, (Equals(1, _TIOCSETD),)),
         Rule("socket", NO_FAMILY, (Unless(0, families),) if families else ()),
+        Rule("socket", NO_PROTOCOL, (Unless(2, _PROTOCOLS),)),
+        Rule("socketpair", NO_FAMILY, (Unless(0, (_AF_UNIX,)),)),
+        Rule("shmget", NO_MEMORY, (Huge(1),)),
+        Rule("shmget", NO_MEMORY, (Above(1, _SEGMENT_BYTES),)),
+        # The first process could be made to take back that it dies with the worker.
+        Rule("prctl", PRETEND, (Equals(0, _PR_SET_PDEATHSIG),)),
         Rule("personality", REFUSE, (Unless(0, (_PERSONALITY_QUERY,)),)),
         Rule("open", REFUSE, (AnyOf(1, creating), AnyOf(2, _SETID_BITS))),
         Rule("openat", REFUSE, (AnyOf(2, creating), AnyOf(3, _SETID_BITS))),
@@ -154,7 +187,7 @@ def _assemble(rule: Rule, nr: int) -> Iterator[_Instruction]:
     for check in checks:
         # Each check ends where the action (or the next check) begins, or jumps to the reload.
         rest -= len(check) + 1
-        body.append(_Instruction(_LD_ABS, _OFFSET_ARGS + 8 * check[0].index))
+        body.append(_Instruction(_LD_ABS, check[0].offset))
         for place, test in enumerate(check):
             to_end_of_check = len(check) - 1 - place
             to_reload = to_end_of_check + rest + 1
@@ -170,7 +203,7 @@ def _assemble(rule: Rule, nr: int) -> Iterator[_Instruction]:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    index: int
+    offset: int
     code: int
     k: int
     holds: bool
@@ -178,10 +211,15 @@ class _Test:
 
 
 def _check(condition: Condition) -> list[_Test]:
+    low = _OFFSET_ARGS + 8 * condition.index
     match condition:
-        case AnyOf(index, bits):
-            return [_Test(index, _JSET, bits, True)]
-        case Equals(index, value):
-            return [_Test(index, _JEQ, value, True)]
-        case Unless(index, values):
-            return [_Test(index, _JEQ, value, False) for value in values]
+        case AnyOf(_, bits):
+            return [_Test(low, _JSET, bits, True)]
+        case Equals(_, value):
+            return [_Test(low, _JEQ, value, True)]
+        case Above(_, value):
+            return [_Test(low, _JGT, value, True)]
+        case Huge():
+            return [_Test(low + 4, _JSET, 0xFFFFFFFF, True)]
+        case Unless(_, values):
+            return [_Test(low, _JEQ, value, False) for value in values]

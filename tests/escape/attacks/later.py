@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import shutil
 
@@ -131,3 +133,58 @@ def create_own_configuration(scene: Scene) -> bool:
 @case(KIND)
 def change_by_other_name_of_workspace(scene: Scene) -> bool:
     return write("/proc/self/cwd/.git/hooks/post-merge")
+
+
+@case(KIND)
+def redirect_git_configuration(scene: Scene) -> bool:
+    """With this file git takes configuration and hooks from where it says."""
+    os.makedirs("elsewhere")
+    with open("elsewhere/config", "w") as file:
+        file.write("[core]\n\tfsmonitor = ./run-me\n")
+    return write(".git/commondir")
+
+
+@case(KIND)
+def configure_worktree(scene: Scene) -> bool:
+    """Read where `git sparse-checkout` was ever used."""
+    return write(".git/config.worktree")
+
+
+@case(KIND)
+def make_hook_executable(scene: Scene) -> bool:
+    os.chmod(".git/hooks/pre-commit", 0o755)
+    return True
+
+
+@case(KIND)
+def plant_hook_by_open_directory(scene: Scene) -> bool:
+    directory = os.open(".git/hooks", os.O_PATH)
+    os.close(os.open("post-rewrite", os.O_CREAT | os.O_WRONLY, 0o755, dir_fd=directory))
+    return True
+
+
+def exchange(one: str, other: str) -> bool:
+    both, here = 2, -100
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.renameat2(here, one.encode(), here, other.encode(), both) == 0)
+
+
+@case(KIND)
+def exchange_hooks(scene: Scene) -> bool:
+    os.makedirs("other-hooks")
+    return exchange(".git/hooks", "other-hooks")
+
+
+@case(KIND)
+def exchange_repository(scene: Scene) -> bool:
+    os.makedirs("other-repository")
+    return exchange(".git", "other-repository")
+
+
+@case(KIND)
+def exchange_absent_configuration(scene: Scene) -> bool:
+    """Where it is absent there is nothing to exchange it with, so it is made first."""
+    with contextlib.suppress(OSError):
+        write(".mcp.json")
+    write("mcp-other")
+    return exchange(".mcp.json", "mcp-other")

@@ -99,3 +99,12 @@ def open_raw_socket(scene: Scene) -> bool:
 def see_routes_of_host(scene: Scene) -> bool:
     """The namespace's inode number is the same only in the same namespace."""
     return os.readlink("/proc/self/ns/net") == scene["net_namespace"]
+
+
+@case(KIND)
+def connect_by_fast_open(scene: Scene) -> bool:
+    """A connection without connect(2)."""
+    fast_open = 0x20000000
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.sendto(b"x", fast_open, ("127.0.0.1", scene["port"]))
+        return sock.recv(100) == b"reached"

@@ -95,7 +95,8 @@ def set_affinity_of_process(scene: Scene) -> bool:
 
 @case(KIND)
 def set_priority_of_process(scene: Scene) -> bool:
-    os.setpriority(os.PRIO_PROCESS, scene["bystander_pid"], 1)
+    pid = scene["bystander_pid"]
+    os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid))
     return True
 
 

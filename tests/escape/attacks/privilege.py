@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import mmap
 import os
 import signal
@@ -291,20 +293,27 @@ def read_local_descriptor_table(scene: Scene) -> bool:
     return bool(libc.syscall(154, 0, ctypes.create_string_buffer(64), 64) >= 0)
 
 
+def own_terminal() -> int:
+    """The controlling terminal of a new session."""
+    os.setsid()
+    _, terminal = os.openpty()
+    return os.open(os.ttyname(terminal), os.O_RDWR)
+
+
 @case(KIND)
 def type_into_terminal(scene: Scene) -> bool:
     """TIOCSTI: kernels may refuse it by themselves (EIO), which is not the sandbox's doing."""
-    main, _ = os.openpty()
+    terminal = own_terminal()
     ctypes.set_errno(0)
-    libc.ioctl(main, 0x5412, b"x")
+    libc.ioctl(terminal, 0x5412, b"x")
     return ctypes.get_errno() != 1
 
 
 @case(KIND)
 def type_into_terminal_with_high_bits(scene: Scene) -> bool:
-    main, _ = os.openpty()
+    terminal = own_terminal()
     ctypes.set_errno(0)
-    libc.syscall(numbered(16, 29), main, ctypes.c_ulong(0xFFFFFFFF00005412), b"x")
+    libc.syscall(numbered(16, 29), terminal, ctypes.c_ulong(0xFFFFFFFF00005412), b"x")
     return ctypes.get_errno() != 1
 
 
@@ -352,3 +361,88 @@ def open_kernel_crypto(scene: Scene) -> bool:
 def open_unix_socket(scene: Scene) -> bool:
     socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0).close()
     return True
+
+
+@case(KIND)
+def pair_sockets_of_another_family(scene: Scene) -> bool:
+    """The kernel would load the family's module. It has no pairs of INET: EOPNOTSUPP shows that it
+    was asked."""
+    try:
+        socket.socketpair(socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        return error.errno == errno.EOPNOTSUPP
+    return True
+
+
+@case(KIND, "feature")
+def open_seldom_protocol(scene: Scene) -> bool:
+    udp_lite = 136
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM, udp_lite).close()
+    return True
+
+
+@case(KIND)
+def set_line_discipline(scene: Scene) -> bool:
+    """Each has a module that the kernel would load."""
+    _, terminal = os.openpty()
+    ordinary = ctypes.c_int(0)
+    return bool(libc.ioctl(terminal, 0x5423, ctypes.byref(ordinary)) == 0)
+
+
+@case(KIND)
+def keep_memory_in_no_process(scene: Scene) -> bool:
+    """A System V segment that nobody attaches counts for no process."""
+    return makes_segment(1 << 20)
+
+
+@case(KIND)
+def keep_memory_in_no_process_with_high_bits(scene: Scene) -> bool:
+    return makes_segment(1 << 32)
+
+
+def makes_segment(size: int) -> bool:
+    without_reserve, private, remove = 0o10000, 0, 0
+    made = libc.shmget(private, ctypes.c_size_t(size), without_reserve | 0o1600)
+    return bool(made >= 0 and libc.shmctl(made, remove, None) == 0)
+
+
+@case(KIND)
+def take_back_death_with_parent(scene: Scene) -> bool:
+    """What a payload may do, it can make the sandbox's first process do, through its memory. That
+    one would then survive a killed worker."""
+    set_signal, get_signal = 1, 2
+    found = ctypes.c_int(0)
+    libc.prctl(set_signal, signal.SIGUSR1, 0, 0, 0)
+    libc.prctl(get_signal, ctypes.byref(found), 0, 0, 0)
+    return found.value == signal.SIGUSR1
+
+
+@case(KIND)
+def run_program_from_memory_without_filter(scene: Scene) -> bool:
+    program = os.memfd_create("program", 0)
+    with open("/bin/cat", "rb") as file:
+        os.write(program, file.read())
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.dup2(write, 1)
+        os.execv(f"/proc/self/fd/{program}", ["cat", "/proc/self/status"])
+    os.close(write)
+    with os.fdopen(read) as file:
+        return "Seccomp:\t0" in file.read()
+
+
+@case(KIND, "feature")
+def open_kernel_device(scene: Scene) -> bool:
+    names = ("kvm", "fuse", "net/tun", "userfaultfd", "vsock", "vhost-vsock", "vhost-net", "mem")
+    names += ("uinput", "loop-control", "mapper/control", "ptp0", "rtc0", "hwrng", "port", "kmem")
+    for name in names:
+        with contextlib.suppress(OSError):
+            os.close(os.open(f"/dev/{name}", os.O_RDWR | os.O_NONBLOCK))
+            return True
+    return False
+
+
+@case(KIND, "feature")
+def read_kernel_log(scene: Scene) -> bool:
+    read_all = 3
+    return bool(libc.klogctl(read_all, ctypes.create_string_buffer(100), 100) >= 0)

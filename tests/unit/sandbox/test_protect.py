@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from subprocess import PIPE
 
 import pytest
 
-from io_harness.sandbox import Plan
+from io_harness.sandbox import Plan, protected_in
 from io_harness.sandbox.linux.protect import protecting
 from io_harness.sandbox.linux.view import Bind
+from io_harness.sandbox.plan import PROTECTED_NAMES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file calls")
 
@@ -122,12 +124,57 @@ def test_a_file_on_the_way_is_protected_itself(tmp_path: Path) -> None:
         assert binds == (Bind(tmp_path / ".git", tmp_path / ".git", owned=True),)
 
 
+def test_what_a_link_leads_to_is_protected(tmp_path: Path) -> None:
+    """Git follows it."""
+    real = tmp_path / "repository"
+    (real / "hooks").mkdir(parents=True)
+    (tmp_path / ".git").symlink_to("repository")
+    with protecting(plan(tmp_path, ".git/hooks", ".git/config")) as binds:
+        assert set(binds) == {
+            Bind(real, real, writable=True, owned=True),
+            Bind(real / "config", real / "config", owned=True),
+            Bind(real / "hooks", real / "hooks", owned=True),
+        }
+    assert os.listdir(real) == ["hooks"]
+
+
+def test_a_loop_of_links_ends(tmp_path: Path) -> None:
+    (tmp_path / ".git").symlink_to("other")
+    (tmp_path / "other").symlink_to(".git")
+    with protecting(plan(tmp_path, ".git/hooks")) as binds:
+        assert binds == ()
+
+
+def test_the_repository_that_a_git_file_names_is_protected(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: ./.bare\n")
+    assert tmp_path / ".bare" / "hooks" in protected_in(tmp_path)
+    (tmp_path / ".git").write_text("no pointer\n")
+    assert set(protected_in(tmp_path)) == {tmp_path / name for name in PROTECTED_NAMES}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_works_where_everything_absent_is_covered(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        done = subprocess.run(["git", *identity, *words], cwd=tmp_path, stdout=PIPE, check=True)
+        return done.stdout.decode()
+
+    git("init", "-q")
+    with protecting(plan(tmp_path, *PROTECTED_NAMES)):
+        (tmp_path / "file").write_text("text")
+        git("add", "file")
+        git("commit", "-q", "-m", "one")
+        git("switch", "-q", "-c", "branch")
+        assert git("log", "--format=%s").split() == ["one"]
+        assert Path(git("rev-parse", "--git-common-dir").strip()).samefile(tmp_path / ".git")
+
+
 @pytest.mark.parametrize("replacement", ["file", "directory", "link", "nothing"])
 def test_a_changed_link_is_put_back(tmp_path: Path, replacement: str) -> None:
     link = tmp_path / ".envrc"
     link.symlink_to("original")
     with protecting(plan(tmp_path, ".envrc")) as binds:
-        assert binds == ()
+        assert [bind.at.name for bind in binds] == ["original"]
         link.unlink()
         match replacement:
             case "file":

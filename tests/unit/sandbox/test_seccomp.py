@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from io_harness.sandbox.linux import seccomp
-from io_harness.sandbox.linux.seccomp import ABSENT, ALLOW, KILL_PROCESS, NO_FAMILY, REFUSE
+from io_harness.sandbox.linux.seccomp import (
+    ABSENT,
+    ALLOW,
+    KILL_PROCESS,
+    NO_FAMILY,
+    NO_MEMORY,
+    NO_PROTOCOL,
+    PRETEND,
+    REFUSE,
+)
 from io_harness.sandbox.linux.syscalls import CONDITIONAL, REFUSED
 
 ARCHITECTURES: tuple[seccomp.Architecture, ...] = ("x86_64", "aarch64")
@@ -33,6 +42,8 @@ def evaluate(program: bytes, nr: int, arch: int, args: tuple[int, ...]) -> int:
                 (accumulator,) = struct.unpack_from("<I", data, k)
             case 0x15:
                 at += jt if accumulator == k else jf
+            case 0x25:
+                at += jt if accumulator > k else jf
             case 0x35:
                 at += jt if accumulator >= k else jf
             case 0x45:
@@ -56,6 +67,10 @@ def meaning(syscall: str, args: tuple[int, ...], unix_sockets: bool) -> int:
                     holds.append(bool(low[index] & bits))
                 case seccomp.Equals(index, value):
                     holds.append(low[index] == value)
+                case seccomp.Above(index, value):
+                    holds.append(low[index] > value)
+                case seccomp.Huge(index):
+                    holds.append(args[index] >= 2**32)
                 case seccomp.Unless(index, values):
                     holds.append(low[index] not in values)
         if all(holds):
@@ -109,6 +124,16 @@ def test_other_calls_are_allowed(arch: seccomp.Architecture, nr: int) -> None:
         ("socket", (1,), NO_FAMILY),
         ("socket", (16,), NO_FAMILY),
         ("socket", (40,), NO_FAMILY),
+        ("socket", (2, 1, 6), ALLOW),
+        ("socket", (2, 1, 132), NO_PROTOCOL),
+        ("socketpair", (1,), ALLOW),
+        ("socketpair", (30,), NO_FAMILY),
+        ("ioctl", (0, 0x5423), REFUSE),
+        ("shmget", (0, 65536), ALLOW),
+        ("shmget", (0, 65537), NO_MEMORY),
+        ("shmget", (0, 1 << 32), NO_MEMORY),
+        ("prctl", (38, 1), ALLOW),
+        ("prctl", (1, 0), PRETEND),
         ("personality", (0xFFFFFFFF,), ALLOW),
         ("personality", (0x0040000,), REFUSE),
         ("openat", (0, 0, 0, 0o4755), ALLOW),
@@ -143,8 +168,8 @@ def test_foreign_architecture_is_killed_and_x32_refused() -> None:
 
 
 GOLDEN = (
-    {"x86_64": 205, "aarch64": 175},
-    {"x86_64": "0a41223448d028ed", "aarch64": "006a7f6b48d035c8"},
+    {"x86_64": 239, "aarch64": 209},
+    {"x86_64": "4f0c1643a5233598", "aarch64": "bffcab5dfdbfedb8"},
 )
 
 
