@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -195,12 +196,21 @@ async def _start(data_dir: Path) -> Server:
         )
     for attempt in range(3):
         try:
-            return await _start_once(binary, data_dir)
+            async with _exclusive(_ports_lock()):
+                return await _start_once(binary, data_dir)
         except ServerError as error:
             # Another process may take the port between our look and the server's bind.
             if attempt == 2 or _ADDRESS_IN_USE not in str(error):
                 raise
     raise AssertionError("unreachable")
+
+
+def _ports_lock() -> Path:
+    """A folder for a lock of all servers of this user, whatever their data: of two that look for ports
+    at once, one would take the other's server, which answers, for its own."""
+    folder = Path(tempfile.gettempdir()) / f"io-harness-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 async def _start_once(binary: Path, data_dir: Path) -> Server:

@@ -98,7 +98,7 @@ async def _gather(state: RunState, ids: tuple[str, ...], take: Take) -> tuple[Ob
             "read them."
         )
     publish(state)
-    failed = bool(ended) and not any(child.verified for child in ended)
+    failed = bool(ended) and all(child.failed for child in ended)
     return Observation(text="\n\n".join(reports), is_error=failed), state.head != head
 
 

@@ -74,6 +74,12 @@ class Child(Record):
         return self.state == "ended"
 
     @property
+    def failed(self) -> bool:
+        """Neither verified nor, where it has no criterion, finished."""
+        good = (Outcome.SUCCESS, Outcome.FINISHED)
+        return self.ended and (self.report is None or self.report.outcome not in good)
+
+    @property
     def verified(self) -> bool:
         return self.report is not None and self.report.outcome is Outcome.SUCCESS
 
