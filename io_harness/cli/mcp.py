@@ -15,8 +15,16 @@ from .exits import Exit
 @click.option(
     "--task-queue", metavar="NAME", help="Queue of the runs it starts; by default io-harness."
 )
+@click.option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve streamable HTTP on this port of 127.0.0.1 instead; 0 takes a free one. The printed "
+    "address holds a token.",
+)
 @click.pass_context
-def mcp(context: click.Context, no_decide: bool, task_queue: str | None) -> None:
+def mcp(context: click.Context, no_decide: bool, task_queue: str | None, port: int | None) -> None:
     """Serve MCP on standard input and output, for an editor or another agent.
 
     A client can start runs, follow them, see and decide approvals, and read results. Whoever can
@@ -24,25 +32,17 @@ def mcp(context: click.Context, no_decide: bool, task_queue: str | None) -> None
     not trust with that.
     """
     if context.invoked_subcommand is None:
-        context.invoke(_serve, no_decide=no_decide, task_queue=task_queue)
+        context.invoke(_serve, no_decide=no_decide, task_queue=task_queue, port=port)
 
 
 @click.command()
 @runs_async
-async def _serve(no_decide: bool, task_queue: str | None) -> Exit:
+async def _serve(no_decide: bool, task_queue: str | None, port: int | None) -> Exit:
     from io_harness import TASK_QUEUE
-    from io_harness.activities.settings import Settings
-    from io_harness.mcp_server import build_server
 
-    from .session import session
+    from .mcp_serving import serve_mcp
 
-    queue = task_queue or TASK_QUEUE
-    async with session(Settings.from_env(), task_queue=queue) as connection:
-        server = build_server(
-            connection.client, task_queue=queue, ui=connection.ui, decides=not no_decide
-        )
-        await server.run_stdio_async()
-    return Exit.OK
+    return await serve_mcp(port=port, decides=not no_decide, task_queue=task_queue or TASK_QUEUE)
 
 
 @mcp.command()

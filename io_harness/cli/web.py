@@ -46,6 +46,7 @@ async def serve(app: ASGIApp, listener: socket.socket) -> None:
     server = _Server(
         uvicorn.Config(
             app,
+            http="h11",  # httptools leaves blanks after a header's value, against RFC 9110, 5.5
             access_log=False,  # addresses may hold a token
             server_header=False,
             log_config=None,

@@ -1,15 +1,16 @@
 """One connection to one server: a task that holds it, and calls that other tasks make over it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost, ToolsListChanged, listen
-from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
 
@@ -40,6 +41,24 @@ _ERROR_LENGTH = 2_000
 _LISTENS = 10
 _LISTEN_PAUSE_SECONDS = 2.0
 _CLIENT = types.Implementation(name="io-harness", version=__version__)
+
+
+class _Dispatcher(JSONRPCDispatcher[Any]):
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+        *,
+        _related_request_id: types.RequestId | None = None,
+    ) -> dict[str, Any]:
+        """A result that doesn't say of which type it is, is complete (SEP-2322). The package would
+        take it for an invalid one."""
+        raw = await super().send_raw_request(
+            method, params, opts, _related_request_id=_related_request_id
+        )
+        raw.setdefault("resultType", "complete")
+        return raw
 
 
 class _Session(ClientSession):
@@ -129,8 +148,7 @@ class Connection:
             async with (
                 self._open_streams(self.link) as (reading, writing),
                 _Session(
-                    reading,
-                    writing,
+                    dispatcher=_Dispatcher(reading, writing),
                     client_info=_CLIENT,
                     message_handler=self._heard,
                     elicitation_callback=self._asked

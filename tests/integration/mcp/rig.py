@@ -32,7 +32,7 @@ def hostile(*modes: str, **more: object) -> StdioServer:
             "command": sys.executable,
             "args": (str(HERE / "hostile.py"), *modes),
             "read": (str(HERE),),
-            "connect_seconds": 20,
+            "connect_seconds": 60,
             "list_seconds": 5,
             "call_seconds": 10,
             **more,

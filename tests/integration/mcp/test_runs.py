@@ -31,7 +31,7 @@ def hostile(*modes: str, **more: object) -> dict[str, object]:
         "command": sys.executable,
         "args": [str(HERE / "hostile.py"), *modes],
         "read": [str(HERE)],
-        "connect_seconds": 20,
+        "connect_seconds": 60,
         "call_seconds": 20,
         **more,
     }

@@ -1,10 +1,12 @@
 """`io-harness mcp`: another program hands over work, with the reference client."""
 
+import asyncio
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client as McpClient
 from mcp import StdioServerParameters
@@ -83,6 +85,25 @@ async def test_work_is_handed_over_approved_and_fetched_on_standard_streams(
         assert result["outcome"] == "success"
         assert "+    return a + b" in result["landing"]["diff"]
     assert repo.read("calc.py") == FIXED
+
+
+async def test_it_is_served_over_http_to_those_who_have_the_address(
+    worker: None, address: str, data_dir: Path
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "io_harness", "mcp", "--http", "0",
+        env={**os.environ, "TEMPORAL_ADDRESS": address, "IO_HARNESS_DATA": str(data_dir)},
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    url = (await process.stdout.readline()).decode().split()[1]
+    async with McpClient(url) as client:
+        assert "start_run" in {tool.name for tool in (await client.list_tools()).tools}
+    for wrong in (url[:-5] + "x/mcp", "/".join(url.split("/")[:3]) + "/mcp"):
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            assert (await client.post(wrong, json={})).status_code == 404
+    process.terminate()
+    assert await process.wait() == 0
 
 
 @pytest.fixture
