@@ -27,3 +27,23 @@ class Settings:
         named = os.environ.get("IO_HARNESS_CREDENTIALS", "")
         extra = frozenset(name.strip() for name in named.split(",") if name.strip())
         return Settings(data_dir=Path(data).absolute(), credentials=DEFAULT_CREDENTIALS | extra)
+
+
+class CredentialUnreadable(Exception):
+    """The file of a credential can't be read. The message names the variable and the file."""
+
+
+def credential(variable: str) -> str:
+    """The value of a variable of the worker's environment, or what the file holds that
+    `<variable>_FILE` names, as container engines mount secrets. Empty if neither is set.
+
+    Raises:
+        CredentialUnreadable
+    """
+    value, file = os.environ.get(variable, "").strip(), os.environ.get(f"{variable}_FILE")
+    if value or not file:
+        return value
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CredentialUnreadable(f"{variable}_FILE: {file} can't be read: {error}") from error

@@ -8,12 +8,15 @@ from .exits import Exit
 
 @click.command("codec-server")
 @click.option("--port", default=8241, show_default=True, type=click.IntRange(0, 65535),
-              help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
+              help="Port; 0 takes a free one.")  # fmt: skip
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+              help="Where to listen. Only in a container, whose port is published to the host's "
+              "loopback interface alone, anything else.")  # fmt: skip
 @click.option("--origin", "origins", metavar="URL", multiple=True,
               help="Of the Temporal UI, like https://cloud.temporal.io; may be given again. By "
               "default IO_HARNESS_UI, or the embedded server's UI.")  # fmt: skip
 @runs_async
-async def codec_server(port: int, origins: tuple[str, ...]) -> Exit:
+async def codec_server(port: int, bind: str, origins: tuple[str, ...]) -> Exit:
     """Let the Temporal UI and the temporal command show compressed and encrypted payloads.
 
     It listens on the loopback interface and decodes with this environment's IO_HARNESS_CODEC and
@@ -23,4 +26,4 @@ async def codec_server(port: int, origins: tuple[str, ...]) -> Exit:
     """
     from .decoding import serve_codec
 
-    return await serve_codec(port, origins)
+    return await serve_codec(port, bind, origins)

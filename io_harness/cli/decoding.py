@@ -16,7 +16,7 @@ from .exits import CommandFailed, Exit
 from .web import LOOPBACK, listening, serve
 
 
-async def serve_codec(port: int, origins: Sequence[str]) -> Exit:
+async def serve_codec(port: int, bind: str, origins: Sequence[str]) -> Exit:
     """
     Raises:
         CommandFailed: USAGE; nothing is to be decoded, or for nobody.
@@ -31,7 +31,7 @@ async def serve_codec(port: int, origins: Sequence[str]) -> Exit:
     allowed = [_origin(each) for each in origins] or _usual()
     if not allowed:
         raise CommandFailed(Exit.USAGE, "give --origin, the address of the Temporal UI")
-    listener, address = listening(port)
+    listener, address = listening(port, bind)
     click.echo(f"codec      {address}")
     click.echo(f"for        {', '.join(allowed)}", err=True)
     hosts = (LOOPBACK, "localhost")

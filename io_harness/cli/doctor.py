@@ -1,7 +1,6 @@
 """`io-harness doctor`."""
 
 import asyncio
-import os
 import platform
 import shutil
 import subprocess
@@ -148,10 +147,13 @@ async def _stuck_runs(client: "Client") -> list[Finding]:
 
 
 def _credentials() -> Finding:
-    from io_harness.activities.settings import Settings
+    from io_harness.activities.settings import CredentialUnreadable, Settings, credential
 
     names = sorted(Settings.from_env().credentials)
-    there = [name for name in names if os.environ.get(name)]
+    try:
+        there = [name for name in names if credential(name)]
+    except CredentialUnreadable as error:
+        return Finding("credentials", False, str(error))
     text = f"set: {', '.join(there)}" if there else f"none of {', '.join(names)} is set"
     return Finding("credentials", True, text)
 

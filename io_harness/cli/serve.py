@@ -1,6 +1,7 @@
 """`up` and `worker`: processes that stay until they are told to end."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -41,6 +42,8 @@ async def up(task_queue: str | None, log_format: str, log_level: str) -> Exit:
 @click.option("--deployment", metavar="NAME",
               help="Version the worker: the deployment it belongs to. Needs --build-id.")  # fmt: skip
 @click.option("--build-id", metavar="ID", help="Version the worker: which build of the deployment.")
+@click.option("--health-file", metavar="PATH", type=click.Path(path_type=Path),
+              help="Write `ready` or `unreachable` there every five seconds, for probes.")  # fmt: skip
 @runs_async
 async def worker(
     task_queue: str | None,
@@ -48,6 +51,7 @@ async def worker(
     log_level: str,
     deployment: str | None,
     build_id: str | None,
+    health_file: Path | None,
 ) -> Exit:
     """Run a worker for a Temporal server that is there already.
 
@@ -64,4 +68,4 @@ async def worker(
     if (deployment is None) != (build_id is None):
         raise CommandFailed(Exit.USAGE, "give both --deployment and --build-id, or neither")
     version = WorkerDeploymentVersion(deployment, build_id) if deployment and build_id else None
-    return await serve(Service(task_queue, log_format, log_level, version))
+    return await serve(Service(task_queue, log_format, log_level, version, health_file))

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 from temporalio.common import WorkerDeploymentVersion
@@ -16,6 +17,7 @@ from io_harness.server import running_server
 
 from . import logs
 from .exits import CommandFailed, Exit
+from .health import told_in
 
 _log = get_logger(__name__)
 
@@ -28,6 +30,7 @@ class Service:
     log_format: str
     log_level: str
     version: WorkerDeploymentVersion | None = None
+    health_file: Path | None = None
 
     def says(self, event: str, **fields: str) -> None:
         """Tell who started it: in words, or to a collector of JSON as a record like any other."""
@@ -72,6 +75,7 @@ async def _until_told(service: Service, connection: Connection, settings: Settin
         facts["UI"] = connection.server.ui
     facts["data"] = str(settings.data_dir)
     async with harness_worker(connection.client, task_queue=queue, version=service.version):
-        service.says(f"working on the task queue {queue!r}; Ctrl-C ends it", **facts)
-        await told.wait()
+        async with told_in(service.health_file, connection.client):
+            service.says(f"working on the task queue {queue!r}; Ctrl-C ends it", **facts)
+            await told.wait()
         service.says("draining")

@@ -1,4 +1,4 @@
-"""Serves a small web application on the loopback interface: behind `inbox` and `codec-server`."""
+"""Serves a small web application, usually on loopback: behind `inbox` and `codec-server`."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def listening(port: int) -> tuple[socket.socket, str]:
-    """A socket on the loopback interface, and its address.
+def listening(port: int, bind: str = LOOPBACK) -> tuple[socket.socket, str]:
+    """A socket on the loopback interface or what `bind` says, and its address.
 
     Raises:
         CommandFailed: FAILED; the port is taken.
@@ -31,14 +31,14 @@ def listening(port: int) -> tuple[socket.socket, str]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((LOOPBACK, port))
+        listener.bind((bind, port))
         listener.listen()  # who connects before the application is up waits for it
     except OSError as error:
         listener.close()
         raise CommandFailed(
             Exit.FAILED, f"--port {port}: {error.strerror}; choose another one, or 0 for a free one"
         ) from error
-    return listener, f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+    return listener, f"http://{bind}:{listener.getsockname()[1]}"
 
 
 async def serve(app: ASGIApp, listener: socket.socket) -> None:

@@ -1,10 +1,9 @@
 """Values that a contract names by reference, resolved on this worker."""
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from io_harness.activities.settings import Settings
+from io_harness.activities.settings import CredentialUnreadable, Settings, credential
 
 from .errors import MissingCredential
 
@@ -27,7 +26,10 @@ def resolve(references: Mapping[str, str], server: "Server", settings: Settings)
                 f"{server.id} asks for it; add it to IO_HARNESS_CREDENTIALS in the worker's "
                 "environment"
             )
-        value = os.environ.get(variable, "")
+        try:
+            value = credential(variable)
+        except CredentialUnreadable as error:
+            raise MissingCredential(str(error)) from error
         if not value:
             raise MissingCredential(
                 f"{variable} is not set in the worker's environment, and the MCP server {server.id} "

@@ -1,9 +1,8 @@
 """Which providers there are. How one is found and given its key."""
 
-import os
 from collections.abc import Mapping
 
-from io_harness.activities.settings import Settings
+from io_harness.activities.settings import CredentialUnreadable, Settings, credential
 from io_harness.workflows.contract import Model
 
 from .base import Provider
@@ -113,7 +112,10 @@ def _key(model: Model, kind: Kind, settings: Settings) -> str | None:
             f"{variable} is not a credential that this worker gives to providers; add it to "
             "IO_HARNESS_CREDENTIALS in the worker's environment",
         )
-    value = os.environ.get(variable, "").strip()
+    try:
+        value = credential(variable)
+    except CredentialUnreadable as error:
+        raise ModelConfigError("MissingCredential", str(error)) from error
     if not value:
         raise ModelConfigError(
             "MissingCredential",

@@ -153,3 +153,13 @@ def test_local_runtimes_need_no_key() -> None:
     assert {"ollama", "vllm", "llama.cpp", "lm-studio"} <= set(local)
     for name in local:
         assert provider_for(Model(provider=name, name="m"), SETTINGS, Wire()).name == name
+
+
+def test_a_key_comes_from_a_file_and_one_that_can_t_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY_FILE", str(tmp_path / "key"))
+    code, message = refused(CLAUDE)
+    assert (code, "ANTHROPIC_API_KEY_FILE" in message) == ("MissingCredential", True)
+    (tmp_path / "key").write_text("sk-file\n")
+    check_models(contract(CLAUDE), SETTINGS)
