@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,17 +91,43 @@ def usage(pids: Iterable[int]) -> Usage:
 
 def proportional_bytes(pids: Iterable[int]) -> int:
     """Summed PSS, and swap: each shared page divided among those that share it."""
-    total = 0
+    return sum(_rollup(pid, "Pss:", "SwapPss:") for pid in pids)
+
+
+def memory_bytes(pids: Sequence[int]) -> int:
+    """`proportional_bytes`, and what of the processes' memory files is mapped by none of them."""
+    mapped = sum(_rollup(pid, "Pss_Shmem:") for pid in pids)
+    return proportional_bytes(pids) + max(0, memory_file_bytes(pids) - mapped)
+
+
+def memory_file_bytes(pids: Iterable[int]) -> int:
+    """Allocated bytes of the open files that memfd_create(2) made, each once."""
+    found: dict[tuple[int, int], int] = {}
     for pid in pids:
         try:
-            with open(f"/proc/{pid}/smaps_rollup") as file:
-                for line in file:
-                    if line.startswith(("Pss:", "SwapPss:")):
-                        total += int(line.split()[1]) * 1024
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except PermissionError:
-            total += usage([pid]).rss_bytes
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{name}"
+                if os.readlink(path).startswith("/memfd:"):
+                    file = os.stat(path)
+                    found[file.st_dev, file.st_ino] = file.st_blocks * 512
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # It ended or closed it while we looked, or is not ours to see.
+    return sum(found.values())
+
+
+def _rollup(pid: int, *fields: str) -> int:
+    """The sum of these fields of /proc/PID/smaps_rollup in bytes; the resident set where that is
+    not ours to see."""
+    total = 0
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith(fields):
+                    total += int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    except PermissionError:
+        return usage([pid]).rss_bytes
     return total
 
 

@@ -105,8 +105,8 @@ async def first_breach(running: Running, plan: Plan) -> Cause:
         if used.cpu_seconds > limits.cpu_seconds:
             return "cpu"
         # The sum of resident sets is cheap to read and never less than the truth.
-        suspect = used.rss_bytes > limits.memory_bytes
-        if suspect and process_tree.proportional_bytes(members) > limits.memory_bytes:
+        most = used.rss_bytes + process_tree.memory_file_bytes(members)
+        if most > limits.memory_bytes and process_tree.memory_bytes(members) > limits.memory_bytes:
             return "memory"
 
 

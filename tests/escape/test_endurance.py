@@ -111,6 +111,38 @@ async def test_memory_of_many_processes_adds_up(backend: str, tmp_path: Path) ->
     assert tight.cause == "memory"
 
 
+UNMAPPED = """
+    import os, time
+    file = os.memfd_create("kept")
+    for n in range(150): os.write(file, bytes(1024 * 1024))
+    print("whole", flush=True)
+    time.sleep({seconds})
+"""
+
+
+async def test_memory_files_that_nobody_maps_count(backend: str, tmp_path: Path) -> None:
+    roomy = await python(backend, tmp_path, UNMAPPED.format(seconds=2))
+    assert (roomy.cause, roomy.stdout.text()) == ("exited", "whole\n")
+    tight = await python(backend, tmp_path, UNMAPPED.format(seconds=20), memory_bytes=100 * MIB)
+    assert tight.cause == "memory"
+
+
+MAPPED = """
+    import mmap, os, time
+    file = os.memfd_create("kept")
+    os.ftruncate(file, 90 * 1024 * 1024)
+    memory = mmap.mmap(file, 0)
+    for n in range(0, len(memory), 4096): memory[n] = 1
+    time.sleep(2)
+    print("whole")
+"""
+
+
+async def test_mapped_memory_files_count_once(backend: str, tmp_path: Path) -> None:
+    done = await python(backend, tmp_path, MAPPED, memory_bytes=130 * MIB)
+    assert (done.cause, done.stdout.text()) == ("exited", "whole\n")
+
+
 SHARED = """
     import os, time
     kept = bytearray(os.urandom(1000) * 60_000)
@@ -359,3 +391,25 @@ async def test_a_failing_wrapper_is_not_the_commands_failure(
     monkeypatch.setattr(bubblewrap, "find_binary", lambda: Path(found))
     with pytest.raises(sandbox.SandboxError, match=said):
         await python("linux-bubblewrap", tmp_path, "print(1)")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts it as another user")
+async def test_a_wrapper_that_only_root_can_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The packaged one lies in the environment of whoever installed it."""
+    from io_harness.sandbox.linux import bubblewrap
+
+    if reason := sandbox.objection("linux-bubblewrap"):
+        pytest.skip(reason)
+    await sandbox.probe("linux-bubblewrap")
+    system = bubblewrap.find_binary()
+    assert system is not None
+    private = tmp_path / "private" / "site" / "package" / "bin"
+    private.mkdir(parents=True)
+    (tmp_path / "private").chmod(0o700)
+    shutil.copy(system, private / "bwrap")
+    monkeypatch.setattr(bubblewrap, "find_binary", lambda: private / "bwrap")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    assert (await python("linux-bubblewrap", workspace, "print(1)")).stdout.text() == "1\n"

@@ -23,8 +23,8 @@ from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
 from .protect import protecting
 from .render import init_argv, overlay_prefix, render
-from .staging import RESERVED_UID, Staged, restaged, stage, staged_roots
-from .view import environment, etc_files, mounts
+from .staging import RESERVED_UID, Staged, restaged, stage, staged_path, staged_roots
+from .view import Bind, environment, etc_files, mounts
 
 SYSTEM_BINARY = Path("/usr/bin/bwrap")
 """First choice: distributions tie their AppArmor profile to this path."""
@@ -106,7 +106,9 @@ class Bubblewrap:
             view += held.enter_context(protecting(plan))
             roots: tuple[Staged, ...] = ()
             if who.root:
-                roots = staged_roots(view)
+                # The packaged one has its libraries beside its package.
+                around = binary.parents[min(2, len(binary.parents) - 1)]
+                roots = staged_roots([*view, Bind(around, around)])
                 view = [restaged(mount, roots) for mount in view]
             prepare_stdio(stdio, root=who.root)
             wiring = held.enter_context(contextlib.closing(Wiring()))
@@ -126,7 +128,13 @@ class Bubblewrap:
             )
             args_fd = wiring.memory_file(b"".join(word + b"\0" for word in options), "args")
             env = environment(plan)
-            command = [str(binary), "--args", str(args_fd), "--", *init_argv(plan.argv, env)]
+            command = [
+                str(staged_path(binary, roots)),
+                "--args",
+                str(args_fd),
+                "--",
+                *init_argv(plan.argv, env),
+            ]
             if plan.mode == "overlay" and not who.root:
                 command = overlay_prefix(plan.workspace, plan.limits.file_bytes) + command
             start = functools.partial(spawn, command, env, stdio, wiring.passed, who.root, roots)

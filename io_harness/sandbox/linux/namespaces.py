@@ -25,7 +25,7 @@ from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
 from .protect import protecting
 from .render import init_argv
-from .staging import Staged, restaged, staged_roots
+from .staging import Staged, restaged, staged_path, staged_roots
 from .view import Bind, Link, Mount, Overlay, Special, Text, Tmpfs, environment, etc_files, mounts
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -57,13 +57,11 @@ class Namespaces:
         with contextlib.ExitStack() as held:
             etc = filtered_etc(etc_files(plan, "sandbox", who.uid, who.gid))
             view = [*mounts(plan, etc), *held.enter_context(protecting(plan))]
-            python = Bind(Path(sys.base_prefix), Path(sys.base_prefix))
+            prefix = Path(sys.base_prefix)
             roots: tuple[Staged, ...] = ()
             if who.root:
-                roots = staged_roots([*view, python])
+                roots = staged_roots([*view, Bind(prefix, prefix)])
                 view = [restaged(mount, roots) for mount in view]
-                staged = restaged(python, roots)
-                python = staged if isinstance(staged, Bind) else python
             prepare_stdio(stdio, root=who.root)
             env = environment(plan)
             wiring = held.enter_context(contextlib.closing(Wiring()))
@@ -82,7 +80,7 @@ class Namespaces:
                 "argv": init_argv(plan.argv, env),
                 "env": dict(env),
             }
-            command = launcher_command(python.source, wiring, config)
+            command = launcher_command(staged_path(prefix, roots), wiring, config)
             doors = plan.net.doors if isinstance(plan.net, NetProxy) else ()
             launch = held.enter_context(contextlib.closing(Launch(wiring, plan.limits, doors)))
             start = functools.partial(spawn, command, {}, stdio, wiring.passed, who.root, roots)

@@ -71,6 +71,12 @@ def restaged(mount: Mount, roots: tuple[Staged, ...]) -> Mount:
     return mount
 
 
+def staged_path(path: Path, roots: tuple[Staged, ...]) -> Path:
+    """Where what is at this path is for the starting user."""
+    mount = restaged(Bind(path, path), roots)
+    return mount.source if isinstance(mount, Bind) else path
+
+
 def stage(roots: tuple[Staged, ...]) -> None:
     """Gives the calling thread a mount namespace in which the roots are on the stage."""
     native.unshare(native.CLONE_NEWNS | native.CLONE_FS)

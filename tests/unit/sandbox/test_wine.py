@@ -15,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import structlog
 
 PYTHON = os.environ.get("IO_HARNESS_WINE_PYTHON", "")
 pytestmark = pytest.mark.skipif(
@@ -25,9 +26,9 @@ pytestmark = pytest.mark.skipif(
 
 @functools.cache
 def found() -> dict[str, dict[str, object]]:
-    script = Path(__file__).with_name("under_wine.py")
+    paths = (Path(__file__).with_name("under_wine.py"), Path(structlog.__file__).parents[1])
     done = subprocess.run(
-        ["wine", PYTHON, f"Z:{script}".replace("/", "\\")],
+        ["wine", PYTHON, *(f"Z:{path}".replace("/", "\\") for path in paths)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

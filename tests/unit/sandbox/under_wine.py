@@ -1,4 +1,5 @@
-"""What `test_wine.py` runs in a CPython for Windows under Wine. Prints one JSON object."""
+"""What `test_wine.py` runs in a CPython for Windows under Wine: `under_wine.py PACKAGES`, where
+PACKAGES is a folder with the pure Python packages that the sandbox needs. Prints one JSON object."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
+    sys.path.append(sys.argv[1])
 
 from io_harness import sandbox  # noqa: E402
 from io_harness.sandbox import Limits, Plan  # noqa: E402
