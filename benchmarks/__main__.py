@@ -13,8 +13,10 @@ from pathlib import Path
 
 import click
 
+from benchmarks.history import history
 from benchmarks.machine import machine
 from benchmarks.overhead import flatness, overhead
+from benchmarks.recovery import recovery
 from benchmarks.report import Section, markdown, store
 
 
@@ -31,6 +33,8 @@ class Size:
 BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
     "overhead": lambda size: overhead(turns=size(40, 10), rounds=size(5, 1)),
     "flat": lambda size: flatness(turns=size(400, 40)),
+    "recovery": lambda size: recovery(rounds=size(5, 1)),
+    "history": lambda size: history([25, 100, 400, 1_000] if not size.quick else [10, 40]),
 }
 
 

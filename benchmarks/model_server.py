@@ -21,7 +21,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 _MODEL = "scripted"
-_USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
 @dataclass(frozen=True)
@@ -93,26 +92,38 @@ class ModelServer:
     async def _complete(self, request: Request) -> Response:
         arrived = time.perf_counter()
         conversation = self.conversations[request.path_params["name"]]
-        number = len(conversation.arrivals)
         body = await request.body()
-        conversation.arrivals.append(arrived)
-        conversation.request_bytes.append(len(body))
-        say = conversation.script(number)
+        if b'"tool_choice":"none"' in body:  # asks for a summary of what it folds; no turn
+            number, say = -1, Say("So far all went by the script.")
+        else:
+            number = len(conversation.arrivals)
+            conversation.arrivals.append(arrived)
+            conversation.request_bytes.append(len(body))
+            say = conversation.script(number)
         message, finish = say.message(number), "tool_calls" if say.tool else "stop"
+        usage = _usage(len(body))
         if b'"stream":true' in body or b'"stream": true' in body:
-            return StreamingResponse(_chunks(message, finish), media_type="text/event-stream")
+            return StreamingResponse(
+                _chunks(message, finish, usage), media_type="text/event-stream"
+            )
         choice = {"index": 0, "message": message, "finish_reason": finish}
-        return JSONResponse(_envelope("chat.completion", [choice]) | {"usage": _USAGE})
+        return JSONResponse(_envelope("chat.completion", [choice]) | {"usage": usage})
 
 
-def _chunks(message: dict[str, object], finish: str) -> Iterator[bytes]:
+def _usage(request_bytes: int) -> dict[str, int]:
+    """About what a tokenizer would count: four bytes to a token."""
+    prompt = request_bytes // 4
+    return {"prompt_tokens": prompt, "completion_tokens": 20, "total_tokens": prompt + 20}
+
+
+def _chunks(message: dict[str, object], finish: str, usage: dict[str, int]) -> Iterator[bytes]:
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         message = message | {"tool_calls": [{"index": 0, **call} for call in calls]}
     for delta, reason in ((message, None), ({}, finish)):
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         yield _event(_envelope("chat.completion.chunk", [choice]))
-    yield _event(_envelope("chat.completion.chunk", []) | {"usage": _USAGE})
+    yield _event(_envelope("chat.completion.chunk", []) | {"usage": usage})
     yield b"data: [DONE]\n\n"
 
 

@@ -32,7 +32,7 @@ class Carried(Record):
     prepared: Prepared
     head: str
     transcript: str
-    """Packed: it may be long, and history takes it once per continuation."""
+    """Packed: it may be long, and history takes it twice per continuation."""
     ledger: Ledger
     book: BookState
     progress: Progress

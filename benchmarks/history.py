@@ -1,0 +1,111 @@
+"""How history grows: events and bytes per turn at several lengths, beside a workflow that passes the
+whole transcript to each model call. Tool outputs are 4 KB, of a test runner's lines."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.arena import OURS, Arena, Contestant, arena
+from benchmarks.report import Cell, Section, Target
+
+WHOLE = Contestant("workflow that passes the whole transcript", "whole_transcript")
+_BYTES_PER_TURN = 8 * 1024
+_EVENTS_PER_TURN = 12
+_FLAT = 1.1
+"""Longest runs against shortest: above this, a turn costs more in a longer run."""
+
+
+def lines(turn: int) -> str:
+    """Command that prints what a test runner might."""
+    line = r'"tests/unit/test_part_%d.py::test_case_%d PASSED in %.3f s\n"'
+    numbers = "rand() * 90, rand() * 900, rand()"
+    program = f"BEGIN {{ srand({turn}); while (n++ < 90) printf {line}, {numbers} }}"
+    return f"awk '{program}' | head -c 4096"
+
+
+def noise(turn: int) -> str:
+    """Command whose output no codec makes smaller: the worst case."""
+    return f": {turn}; head -c 3072 /dev/urandom | base64 -w 0"
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The history of one run."""
+
+    contestant: Contestant
+    output: str
+    asked: int
+    turns: int
+    """Model calls that were answered, the last one included."""
+    events: int
+    bytes: int
+    outcome: str
+
+    @property
+    def bytes_per_turn(self) -> float:
+        return self.bytes / self.turns
+
+    def row(self) -> tuple[Cell, ...]:
+        return (
+            self.contestant.label, self.output, self.asked, self.turns,
+            round(self.events / self.turns, 1), round(self.bytes_per_turn), self.outcome,
+        )  # fmt: skip
+
+
+async def history(lengths: Sequence[int]) -> Section:
+    async with arena(["embedded"]) as field:
+        ours = [await _grow(field, OURS, lines, turns) for turns in lengths]
+        worst = await _grow(field, OURS, noise, lengths[-1])
+        whole = [await _grow(field, WHOLE, lines, turns) for turns in lengths]
+    shortest, second, longest = ours[0], ours[1], ours[-1]
+    most_bytes = max(each.bytes_per_turn for each in ours)
+    one_more = (second.events - shortest.events) / (second.turns - shortest.turns)
+    slope = longest.bytes_per_turn / shortest.bytes_per_turn
+    return Section(
+        name="history",
+        title="Growth of history (tool outputs of 4 KB)",
+        columns=(
+            "contestant",
+            "output",
+            "turns asked",
+            "done",
+            "events per turn",
+            "bytes per turn",
+            "end",
+        ),
+        rows=[each.row() for each in (*ours, worst, *whole)],
+        targets=[
+            Target(
+                f"at most {_BYTES_PER_TURN:,} bytes per turn",
+                f"{most_bytes:,.0f}",
+                most_bytes <= _BYTES_PER_TURN,
+            ),
+            Target(
+                f"at most {_EVENTS_PER_TURN} events for one more turn of model and tool "
+                f"({shortest.asked} to {second.asked} turns)",
+                f"{one_more:.2f}",
+                one_more <= _EVENTS_PER_TURN,
+            ),
+            Target(
+                f"bytes per turn at {lengths[-1]} turns within {_FLAT} x those at {lengths[0]}",
+                f"{slope:.2f}",
+                slope <= _FLAT,
+            ),
+        ],
+        notes=[
+            "In long runs the fold of the transcript and continue-as-new add to the events; the "
+            "transcript that is carried adds to the bytes, the more the less it compresses.",
+            "The server ends a workflow whose history passes 50 MB.",
+        ],
+    )
+
+
+async def _grow(
+    field: Arena, contestant: Contestant, output: Callable[[int], str], turns: int
+) -> Grown:
+    played = await field.play(contestant, "embedded", turns, output)
+    (run,) = played.report.runs
+    (conversation,) = played.conversations
+    done = len(conversation.arrivals)
+    grown = Grown(contestant, output.__name__, turns, done, run.events, run.bytes, run.outcome)
+    print(*grown.row(), sep="; ", flush=True)
+    return grown
