@@ -54,22 +54,40 @@ CASES = (
 
 
 @dataclass(frozen=True)
+class Worker:
+    """`io-harness worker`, as a user runs it."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    async def works(self) -> bool:
+        return "working on the task queue" in self.log.read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass(frozen=True)
 class Place:
     client: Client
     address: str
     folder: Path
 
-    def worker(self, task_queue: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "io_harness", "worker", "--task-queue", task_queue],
-            env={
-                **os.environ,
-                "TEMPORAL_ADDRESS": self.address,
-                "IO_HARNESS_DATA": str(self.folder / "data"),
-            },
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    def worker(self, task_queue: str) -> "Worker":
+        log = self.folder / f"{uuid.uuid4().hex}.log"
+        with log.open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "io_harness", "worker", "--task-queue", task_queue],
+                env={
+                    **os.environ,
+                    "TEMPORAL_ADDRESS": self.address,
+                    "IO_HARNESS_DATA": str(self.folder / "data"),
+                },
+                stdout=subprocess.DEVNULL,
+                stderr=err,
+            )
+        return Worker(process, log)
 
 
 async def recovery(rounds: int) -> Section:
@@ -120,28 +138,26 @@ async def _place() -> AsyncIterator[Place]:
 async def _killed(place: Place, case: Case) -> float:
     """Seconds from the kill to the next step that was completed."""
     queue = f"recovery-{uuid.uuid4().hex[:8]}"
-    workers = {each.pid: each for each in (place.worker(queue) for _ in range(1 + case.spare))}
+    workers = [place.worker(queue) for _ in range(1 + case.spare)]
     try:
-        await _until(lambda: _work(place.client, queue, len(workers)))
+        for worker in workers:
+            await _until(worker.works)
         run = await _start(place, queue, asks=case.waits)
         request = await _request(place.client, queue) if case.waits else None
         identity = await (_answering(run) if case.waits else _in_command(run))
-        victim = workers[int(identity.partition("@")[0])]
+        (victim,) = (w for w in workers if w.process.pid == int(identity.partition("@")[0]))
         victim.kill()
-        victim.wait()
         at = time.time()
         if not case.spare:
-            fresh = place.worker(queue)
-            workers[fresh.pid] = fresh
+            workers.append(place.worker(queue))
         if request is not None:
             await run.signal("decide", Decision(request=request, verdict="approve"))
         took = await _next_step(run, at) - at
         await run.terminate()
         return took
     finally:
-        for worker in workers.values():
+        for worker in workers:
             worker.kill()
-            worker.wait()
 
 
 async def _until(look: Callable[[], Awaitable[object]]) -> None:
@@ -149,10 +165,6 @@ async def _until(look: Callable[[], Awaitable[object]]) -> None:
     async with asyncio.timeout(_PATIENCE):
         while not await look():  # noqa: ASYNC110 - only the server knows
             await asyncio.sleep(0.05)
-
-
-async def _work(client: Client, queue: str, count: int) -> bool:
-    return len(await runs.workers(client, queue)) >= count
 
 
 async def _start(place: Place, queue: str, *, asks: bool) -> Run:

@@ -47,6 +47,9 @@ from io_harness.workflows.result import Spend
 _log = get_logger(__name__)
 _CANCEL_NOTICE = timedelta(seconds=1)
 """A cancellation reaches an activity with its next heartbeat that isn't throttled."""
+_STICKY = timedelta(seconds=3)
+"""How long a workflow task waits for the worker that has the run in its cache. The SDK's 10 s is how
+long a run stands still when that worker was killed; one that is only busy gives it up the sooner."""
 _CLOSE_SECONDS = 15
 """After this the worker ends although something of it still holds on."""
 _PASSED_THROUGH = ("io_harness.workflows", "pydantic", "pydantic_core", "annotated_types")
@@ -230,6 +233,7 @@ def harness_worker(
             ),
         ),
         graceful_shutdown_timeout=timedelta(seconds=10),
+        sticky_queue_schedule_to_start_timeout=_STICKY,
         no_remote_activities=not acts,
     )
 

@@ -1,4 +1,4 @@
-"""Makes the stored histories anew: `python -m tests.replay.record`.
+"""Makes the stored histories anew: `python -m tests.replay.record [NAME ...]`, by default all.
 
 Each is one capability of a run. Run this only after a change of the workflow's code that is meant to
 break running ones; otherwise the stored histories are the proof that it doesn't.
@@ -7,8 +7,9 @@ break running ones; otherwise the stored histories are the proof that it doesn't
 import asyncio
 import json
 import re
+import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,8 +23,12 @@ from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.approvals import Decision
 from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.contract import TaskContract
+from io_harness.workflows.result import Usage
 from tests.crash.test_kill_worker import demo_contract, project
+from tests.fakes.provider import FakeProvider
+from tests.fakes.script import Call, Fail, Say
 from tests.integration.conftest import BROKEN, TEST, VERIFY, Handle
+from tests.integration.mcp.test_runs import hostile
 from tests.scripted import Turn, call, turn, write_script
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -98,6 +103,85 @@ async def continued(client: Client, folder: Path) -> Handle:
     return await start(client, folder, "continued", *writes, fix(), finish(), budget=limits)
 
 
+async def question(client: Client, folder: Path) -> Handle:
+    asks = turn(call("ask_user", question="Which sign?", shows=("plus",)))
+    run = await start(client, folder, "question", asks, fix(), finish())
+    while not (pending := await run.query(AgentRun.pending_approvals)):
+        await asyncio.sleep(0.05)
+    answer = Decision(request=pending[0].id, verdict="approve", reason="plus", by="ann")
+    await run.execute_update(AgentRun.submit_decision, answer)
+    return run
+
+
+async def expired(client: Client, folder: Path) -> Handle:
+    limits = {"seconds": 1, "on_expiry": "end_run"}
+    return await start(client, folder, "expired", fix(), policy="careful", approval=limits)
+
+
+async def side_by_side(client: Client, folder: Path) -> Handle:
+    reads = turn(*(call("read_file", path=name) for name in ("calc.py", "test_calc.py")))
+    return await start(client, folder, "side_by_side", reads, fix(), finish())
+
+
+async def landing(client: Client, folder: Path) -> Handle:
+    asks = {"mode": "apply", "approve": "ask"}
+    run = await start(client, folder, "landing", fix(), finish(), landing=asks)
+    while not (pending := await run.query(AgentRun.pending_approvals)):
+        await asyncio.sleep(0.05)
+    await run.signal(AgentRun.decide, Decision(request=pending[0].id, verdict="approve"))
+    return run
+
+
+async def fallback(client: Client, folder: Path) -> Handle:
+    """The first model's provider refuses it, and the next model goes on."""
+    script = write_script(folder / "second.yaml", fix(), finish())
+    second = {"provider": "replay", "name": "second", "base_url": script}
+    async with FakeProvider(Fail(404)) as fake:
+        url = f"{fake.url}/v1"
+        first = {"provider": "openai-compatible", "name": "gone", "base_url": url}
+        run = await start(client, folder, "fallback", model=first, fallbacks=[second])
+        await run.result()
+    return run
+
+
+async def folded(client: Client, folder: Path) -> Handle:
+    """A model that talks much and says that its window is nearly full: stubs of results don't help."""
+    talk, read = "I wonder. " * 1_500, Call("read_file", {"path": "calc.py"})
+    edit = Call("edit_file", {"path": "calc.py", "old": "a - b", "new": "a + b"})
+    near = Usage(input=20_000, output=20)
+    said = (
+        Say(talk, calls=(read,)), Say(talk, calls=(read,)), Say(talk, calls=(read,), usage=near),
+        Say("I wondered much."), Say(calls=(edit,)),
+        Say(calls=(Call("finish", {"summary": "add adds now"}),)),
+    )  # fmt: skip
+    async with FakeProvider(*said) as fake:
+        model = {
+            "provider": "openai-compatible", "name": "small", "base_url": f"{fake.url}/v1",
+            "options": {"context_tokens": 24_000, "max_output_tokens": 1_000},
+        }  # fmt: skip
+        run = await start(client, folder, "folded", model=model)
+        await run.result()
+    return run
+
+
+async def mcp(client: Client, folder: Path) -> Handle:
+    tools = turn(call("mcp__h__ok"))
+    return await start(client, folder, "mcp", tools, fix(), finish(), mcp_servers=[hostile()])
+
+
+async def agents(client: Client, folder: Path) -> Handle:
+    script = write_script(folder / "fixer.yaml", fix(), finish())
+    model = {"provider": "replay", "name": "fixer", "base_url": script}
+    check = {"kind": "file_contains", "path": "calc.py", "text": "a + b"}
+    part = {"goal": "Make add right.", "agent": "fixer", "verification": check}
+    spawn = turn(call("spawn_agents", agents=[part]))
+    return await start(
+        client, folder, "agents", spawn, finish(),
+        containment={"agents": 2, "concurrent": 1, "depth": 1},
+        agents={"fixer": {"role": "You fix.", "model": model}},
+    )  # fmt: skip
+
+
 async def demo(client: Client, folder: Path) -> Handle:
     contract = demo_contract(project(folder / "demo")).model_dump(mode="json")
     return await client.start_workflow(AgentRun.run, contract, id="demo", task_queue=TASK_QUEUE)
@@ -113,14 +197,26 @@ async def write(client: Client, run: Handle, name: str) -> None:
     print(f"{name}: {result.outcome}, {len(history.events)} events")
 
 
-async def main() -> None:
+MAKE = {
+    make.__name__: make
+    for make in (
+        demo, approval, budget, cancelled, continued, question, expired, side_by_side, landing,
+        fallback, folded, mcp, agents,
+    )
+}  # fmt: skip
+"""One per capability."""
+
+
+async def main(names: Sequence[str]) -> None:
     HISTORIES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        sources = Path(folder) / "sources"
+        sources.mkdir()
         async with harness(Path(folder) / "data") as client:
-            for make in (demo, approval, budget, cancelled, continued):
-                run = await make(client, Path(folder) / "sources")
-                await write(client, run, make.__name__)
+            for name in names:
+                run = await MAKE[name](client, sources)
+                await write(client, run, name)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1:] or [*MAKE]))
