@@ -4,9 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from io_harness import runs
+from io_harness import runs, trace
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.approvals import Decision
 from io_harness.workflows.contract import TaskContract
@@ -268,3 +269,28 @@ async def test_a_criterion_that_an_agent_wrote_may_run_what_its_policy_allows_an
     )
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
+
+
+@pytest.mark.timeout(300)
+async def test_120_agents_16_at_a_time(start: Start, kinds: Kinds, client: Client) -> None:
+    """No payload is too large, no more than 16 live at once, and each is told of."""
+    kinds.add("talker", finish("word " * 3_000))
+    shows = ("[agent 1.0.1] finished", "[agent 1.0.120] finished")
+    spawned = call("spawn_agents", agents=[task("talker", tokens=30_000)] * 120, shows=shows)
+    run = await start(
+        turn(spawned), fixes(), finish(), agents=kinds.all,
+        containment={"agents": 120, "concurrent": 16}, budget={"tokens": 5_000_000},
+    )  # fmt: skip
+    result = await run.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    assert result.agents == 120
+    assert result.descendants.usage.total == 120 * 120
+    most, now, events = 0, 0, 0
+    async for event in trace.events(client, run.id):
+        events += 1
+        kind = EventType.Name(event.event_type)
+        now += kind.endswith("CHILD_WORKFLOW_EXECUTION_STARTED")
+        now -= kind.endswith("CHILD_WORKFLOW_EXECUTION_COMPLETED")
+        most = max(most, now)
+    print(f"{most} at once, {events} events of the root")
+    assert 1 < most <= 16
