@@ -60,6 +60,7 @@ async def list_(state: str | None, limit: int, as_json: bool) -> Exit:
               "Trajectory Interchange Format. html: one page for a reviewer.")  # fmt: skip
 @click.option("--json", "format", flag_value="json", help="Same as --format json.")
 @click.option("--html", "format", flag_value="html", help="Same as --format html.")
+@click.option("--tree", is_flag=True, help="Show the run's sub-agents instead of its steps.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, writable=True, path_type=Path),
               help="Write to this file.")  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
@@ -67,6 +68,7 @@ async def list_(state: str | None, limit: int, as_json: bool) -> Exit:
 async def trace(
     run: str,
     format: Literal["text", "json", "atif", "html"],
+    tree: bool,
     output: Path | None,
     verbose: bool,
 ) -> Exit:
@@ -75,13 +77,17 @@ async def trace(
     The run may be live or closed. A page or a trajectory of a live run tells it up to now.
     """
     if format in ("atif", "html"):
+        if tree:
+            raise CommandFailed(Exit.USAGE, "--tree goes with --format text or json")
         from .reporting import write_report
 
         return await write_report(run, format, output)
     if output is not None:
         raise CommandFailed(Exit.USAGE, "--output goes with --format atif or html")
-    from .inspecting import show_trace
+    from .inspecting import show_trace, show_tree
 
+    if tree:
+        return await show_tree(run, as_json=format == "json")
     return await show_trace(run, as_json=format == "json", verbose=verbose)
 
 

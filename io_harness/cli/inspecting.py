@@ -11,6 +11,8 @@ from io_harness import runs
 from io_harness import trace as tracing
 from io_harness.activities.settings import Settings
 from io_harness.connection import connect
+from io_harness.report.gather import gather
+from io_harness.report.tree import tree_of
 from io_harness.visible import visible
 from io_harness.workflows.status import RunStatus
 
@@ -109,6 +111,17 @@ async def show_trace(run: str, *, as_json: bool, verbose: bool) -> Exit:
                     out.print(shown)
                 if isinstance(step, tracing.EndedStep):
                     out.print(render.result(step))
+    return Exit.OK
+
+
+async def show_tree(run: str, *, as_json: bool) -> Exit:
+    async with connect(Settings.from_env()) as connection:
+        with runs.named(run):
+            found = tree_of(await gather(connection.client, run))
+    if as_json:
+        click.echo(found.model_dump_json())
+    else:
+        console().print(render.tree(found))
     return Exit.OK
 
 

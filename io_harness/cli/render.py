@@ -5,8 +5,10 @@ from typing import Literal, assert_never
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
+from rich.tree import Tree
 
 from io_harness import trace
+from io_harness.report.tree import Branch
 from io_harness.visible import visible
 from io_harness.workflows.approvals import PendingApproval
 from io_harness.workflows.egress import EgressCount
@@ -143,6 +145,32 @@ def spend_text(spend: Spend) -> str:
     )
 
 
+def tree(branch: Branch) -> Tree:
+    """A run and its sub-agents, each in a line."""
+    shown = Tree(_agent(branch, branch.run))
+    _grow(shown, branch)
+    return shown
+
+
+def _grow(shown: Tree, branch: Branch) -> None:
+    for agent in branch.agents:
+        _grow(shown.add(_agent(agent, agent.run.removeprefix(f"{branch.run}/"))), agent)
+    for run in branch.missing:
+        shown.add(Text(f"{run}  no history left", style="dim"))
+
+
+def _agent(branch: Branch, name: str) -> Text:
+    spend = branch.spend
+    style = {"success": "green", "finished": "green", "running": "cyan"}.get(branch.state, "red")
+    cost = (
+        f"{_count(spend.steps, 'step')} · {spend.usage.total:,} tokens · {spend.usd:.4f} USD · "
+        f"{branch.seconds:.1f} s"
+    )
+    line = Text(visible(name), no_wrap=True)
+    line.append(f"  {branch.state}", style=style).append(f"  {cost}  ", style="dim")
+    return line.append(visible(_cut(branch.goal)))
+
+
 def landed_text(report: LandReport) -> str:
     match report:
         case Landed():
@@ -162,8 +190,10 @@ def approval(pending: PendingApproval) -> RenderableType:
     head = Text.assemble(
         ("approval needed  ", "yellow bold"), (f"{request.act} ", "bold"), visible(request.target)
     )
+    by = f" · by the sub-agent {visible(pending.agent)}" if pending.agent else ""
     why = Text(
-        f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · {visible(request.tool)}",
+        f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · "
+        f"{visible(request.tool)}{by}",
         style="dim",
     )
     return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2), expand=False))
