@@ -62,6 +62,29 @@ def find_binary() -> Path | None:
     return Path(found) if found else None
 
 
+@functools.cache
+def can_forbid_nested_users(binary: Path) -> bool:
+    """Whether `--disable-userns` works here: it writes a sysctl, and needs a second namespace."""
+    command = [
+        str(binary),
+        "--unshare-user",
+        "--disable-userns",
+        "--ro-bind",
+        "/",
+        "/",
+        "/bin/true",
+    ]
+    user = RESERVED_UID if os.geteuid() == 0 else None
+    groups: list[int] | None = [] if user else None
+    try:
+        attempt = subprocess.run(
+            command, user=user, group=user, extra_groups=groups, capture_output=True, check=False
+        )
+    except OSError:
+        return False  # Only root can reach the wrapper.
+    return attempt.returncode == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Whom the command runs as: outside, and as it sees itself."""
@@ -120,6 +143,7 @@ class Bubblewrap:
                 uid=who.uid,
                 gid=who.gid,
                 host_network=isinstance(plan.net, NetHost),
+                nested_users=not can_forbid_nested_users(binary),
                 cwd=plan.cwd,
                 text_fd=lambda content: wiring.memory_file(content, "text"),
                 status_fd=wiring.status_write,

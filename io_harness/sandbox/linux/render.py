@@ -20,17 +20,21 @@ def render(
     uid: int,
     gid: int,
     host_network: bool,
+    nested_users: bool,
     cwd: Path,
     text_fd: Callable[[bytes], int],
     status_fd: int,
     block_fd: int,
     seccomp_fd: int,
 ) -> list[bytes]:
-    """The options, in bubblewrap's order of execution."""
+    """The options, in bubblewrap's order of execution. `nested_users` leaves it to the seccomp filter
+    alone that the command makes no user namespaces of its own."""
     words: list[str | Path] = ["--unshare-user", "--unshare-pid", "--unshare-ipc"]
     words += ["--unshare-uts", "--unshare-cgroup-try"]
     if not host_network:
         words.append("--unshare-net")
+    if not nested_users:
+        words.append("--disable-userns")
     words += ["--uid", str(uid), "--gid", str(gid), "--hostname", "sandbox"]
     words += ["--cap-drop", "ALL", "--die-with-parent", "--new-session", "--as-pid-1"]
     words += ["--json-status-fd", str(status_fd), "--block-fd", str(block_fd)]

@@ -32,12 +32,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX paths")
 WORK = Path("/work")
 
 
-def rendered(*view: Mount, host_network: bool = False) -> list[str]:
+def rendered(*view: Mount, host_network: bool = False, nested_users: bool = False) -> list[str]:
     words = render(
         view,
         uid=1000,
         gid=1001,
         host_network=host_network,
+        nested_users=nested_users,
         cwd=WORK,
         text_fd=lambda content: 40 + len(content),
         status_fd=10,
@@ -53,8 +54,8 @@ def words(text: str) -> list[str]:
 
 FIXED = words("""
     --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net
-    --uid 1000 --gid 1001 --hostname sandbox --cap-drop ALL --die-with-parent --new-session
-    --as-pid-1 --json-status-fd 10 --block-fd 11 --seccomp 12
+    --disable-userns --uid 1000 --gid 1001 --hostname sandbox --cap-drop ALL --die-with-parent
+    --new-session --as-pid-1 --json-status-fd 10 --block-fd 11 --seccomp 12
 """)
 
 
@@ -81,6 +82,7 @@ def test_golden_options() -> None:
 
 def test_the_hosts_network_and_root_are_left_only_when_asked_for() -> None:
     assert "--unshare-net" not in rendered(host_network=True)
+    assert "--disable-userns" not in rendered(nested_users=True)
     whole = rendered(Bind(Path("/"), Path("/"), writable=True))
     assert "--remount-ro" not in whole
 
