@@ -11,6 +11,7 @@ from .child import Child
 from .state import RunState
 
 _PREVIEW_CHARS = 6_000
+_TARGET_CHARS = 300
 _ATTRIBUTE_STEPS = 50
 """Step and spend are written every so many steps: each write is an event of history."""
 
@@ -93,9 +94,9 @@ def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> st
     verdicts = "retry" if request.act == "retry" else "approve"
     decision = f'{{"request":"{pending.id}","verdict":"{verdicts}","by":"your name"}}'
     return (
-        f"### Waiting for approval: {request.act} `{request.target}`\n\n"
-        + (f"by the sub-agent `{pending.agent}`\n\n" if pending.agent else "")
-        + f"asked by rule `{request.why.rule}` of layer `{request.why.layer}`\n\n"
+        f"### Waiting for approval: {request.act} {in_code(request.target)}\n\n"
+        + (f"by the sub-agent {in_code(pending.agent)}\n\n" if pending.agent else "")
+        + f"asked by rule {in_code(request.why.rule)} of layer {in_code(request.why.layer)}\n\n"
         f"{fence}{language}\n{preview}\n{fence}\n\n"
         "To decide (`deny` instead of `approve` refuses; a `reason` is told to the agent):\n\n"
         "```sh\n"
@@ -103,6 +104,16 @@ def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> st
         f"--input '{decision}'\n"
         "```"
     )
+
+
+def in_code(text: str) -> str:
+    """Markdown that shows the text on one line, whatever markup it holds: a tool's name is its server's
+    to choose, and may not write on the page on which it is approved."""
+    escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    line = escaped if len(escaped) <= _TARGET_CHARS else f"{escaped[:_TARGET_CHARS]}…"
+    fence = "`" * (_longest_run(line) + 1)
+    pad = " " if line[:1] == "`" or line[-1:] == "`" else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def _longest_run(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _PREVIEW_ARGUMENTS = 8_000
 _PREVIEW_DESCRIPTION = 1_000
+_WIDTH = 80
 _UNKNOWN = "It may or may not have had its effect."
 
 
@@ -99,9 +101,12 @@ class McpServerTool(AnyTool):
     def _preview(self, arguments: dict[str, JsonValue]) -> str:
         shown = plain(json.dumps(arguments, indent=1, ensure_ascii=False), _PREVIEW_ARGUMENTS)
         said = one_line(self._spec.description, _PREVIEW_DESCRIPTION)
+        # Wrapped, so that nothing is beyond the edge of a page.
+        called = f"Call the tool {self._spec.tool!r} of the MCP server {self._spec.server} with:"
         return (
-            f"Call the tool {self._spec.tool!r} of the MCP server {self._spec.server} with:\n{shown}"
-            f"\n\nThe server says of it (declaration {self._spec.digest}): {said or 'nothing'}"
+            f"{fill(called, _WIDTH)}\n{shown}\n\n"
+            f"The server says of it (declaration {self._spec.digest}):\n"
+            f"{fill(said or 'nothing', _WIDTH)}"
         )
 
     async def _call(

@@ -20,6 +20,8 @@ from .text import one_line, plain
 
 MAX_TOOLS = 128
 """Of one server."""
+NAME_LENGTH = 128
+"""Of a tool's own name: the specification's own limit (2025-11-25, Tools)."""
 DESCRIPTION_LENGTH = 4_000
 SCHEMA_BYTES = 16 * 1024
 _NOTES = 20
@@ -144,6 +146,9 @@ def _wanted(server: Server, name: str) -> bool:
 
 
 def _add(offer: _Offer, name: str, tool: Tool) -> None:
+    if len(tool.name) > NAME_LENGTH:
+        offer.leave_out(tool.name, f"its name has {len(tool.name):,} characters")
+        return
     schema = _object_schema(tool.input_schema)
     if schema is None:
         offer.leave_out(tool.name, "its arguments are no JSON object")

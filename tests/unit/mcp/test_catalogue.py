@@ -68,6 +68,15 @@ def test_descriptions_are_cut_and_hidden_characters_dropped() -> None:
     assert found.description.endswith("[cut]")
 
 
+def test_a_name_beyond_all_measure_is_left_out() -> None:
+    tools = (tool("a" * 128), tool("b" * 129), tool("c" * 100_000))
+    source, kept = offer(SERVER, Listed("2026-07-28", "x 1", tools))
+    assert [t.tool for t in kept] == ["a" * 128]
+    assert len(source.notes) == 2
+    assert "129 characters" in source.notes[0]
+    assert all(len(note) < 300 for note in source.notes)
+
+
 def test_too_many_tools_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "MAX_TOOLS", 3)
     names, notes = offered(*(tool(f"t{n}") for n in range(5)))
