@@ -75,6 +75,8 @@ class Beat(Record):
     cost_usd: Decimal | None
     """Of all attempts so far; None if it is not known."""
     empty_replies: int
+    tail: str = ""
+    """The end of what the model has said so far."""
 
 
 class _Call:
@@ -106,6 +108,7 @@ class _Call:
             usage=self.earlier + self.progress.usage,
             cost_usd=self._earlier_cost if unused else self.cost(),
             empty_replies=self.empty_replies,
+            tail=self.progress.tail,
         )
 
 

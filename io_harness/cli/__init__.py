@@ -10,6 +10,7 @@ from io_harness import __version__
 
 from .approve import approvals, approve, deny
 from .codec_server import codec_server
+from .completion import PROGRAM, completion
 from .demo import demo
 from .doctor import doctor
 from .gc import gc
@@ -21,25 +22,32 @@ from .replay import replay
 from .run import run
 from .sandbox import sandbox
 from .schedule import schedule
+from .sections import Sections
 from .serve import up, worker
 
+_SECTIONS = {
+    "Runs": (demo, run, watch, status, list_, trace, cancel),
+    "Decisions": (approvals, approve, deny, inbox),
+    "Processes that stay": (up, worker, schedule, mcp, codec_server),
+    "This machine": (doctor, sandbox, gc, models),
+    "Contracts and code": (schema, replay, completion),
+}
+_HELP = """\
+Run an AI agent from a task contract to a verified result, durably, on Temporal.
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="io-harness")
-def group() -> None:
-    """Run an AI agent from a task contract to a verified result, durably, on Temporal.
+Start with `io-harness demo`. A server is started where none is configured (TEMPORAL_ADDRESS,
+TEMPORAL_PROFILE); `io-harness doctor` checks what else is needed. Each command has --help; exit codes
+and environment variables are in docs/reference.md.
+"""
 
-    Start with `io-harness demo`. A server is started where none is configured (TEMPORAL_ADDRESS,
-    TEMPORAL_PROFILE); `io-harness doctor` checks what else is needed.
-    """
-
-
-for _command in (
-    demo, run, watch, status, list_, trace, approvals, approve, deny, inbox, cancel, up, worker, mcp,
-    schema, models, gc, doctor, sandbox, replay, schedule, codec_server,
-):  # fmt: skip
-    group.add_command(_command)
+group = Sections(
+    sections=_SECTIONS,
+    name=PROGRAM,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+click.version_option(__version__, prog_name=PROGRAM)(group)
 
 
 def main() -> None:
-    group(prog_name="io-harness")
+    group(prog_name=PROGRAM)

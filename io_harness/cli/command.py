@@ -36,6 +36,22 @@ def runs(body: Callable[P, Coroutine[Any, Any, Exit | None]]) -> Callable[P, NoR
     return run
 
 
+def shows_a_run(command: Callable[P, NoReturn]) -> Callable[P, NoReturn]:
+    """Options of the commands that follow a run."""
+    options = (
+        click.option("--json", "as_json", is_flag=True,
+                     help="Print the result as one JSON line; everything else goes to stderr."),
+        click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call."),
+        click.option("--quiet", "-q", is_flag=True,
+                     help="Show no steps: only what asks for a decision, and how it ends."),
+        click.option("--plain", is_flag=True,
+                     help="No colours and no redrawing, as when the output is piped."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def _leave(code: Exit) -> NoReturn:
     """End the process without tearing the interpreter down.
 

@@ -13,7 +13,7 @@ from io_harness.workflows.contract import TaskContract
 
 from . import task
 from .exits import CommandFailed, Exit
-from .running import Start, start_and_follow
+from .running import Shown, Start, start_and_follow
 from .terminal import can_ask, console
 
 GOAL = (
@@ -44,8 +44,7 @@ class Demo:
         code = await start_and_follow(
             Start(self._contract(folder, asks=asks)),
             approvals="approve" if self.yes else "prompt",
-            as_json=self.as_json,
-            verbose=self.verbose,
+            shown=Shown(as_json=self.as_json, verbose=self.verbose),
         )
         if self.keep is None and code != Exit.PENDING:
             shutil.rmtree(folder.parent)

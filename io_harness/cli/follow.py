@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
+from rich.text import Text
 from temporalio.api.history.v1 import HistoryEvent
 
 from io_harness import runs, trace
@@ -25,8 +26,9 @@ from .exits import Exit
 from .terminal import can_ask
 
 _IDLE_SECONDS = 0.25
-_LOOK_SECONDS = 2.0
+_LOOK_SECONDS = 1.0
 """How often a call that takes long is asked about."""
+_SAID_CHARS = 200
 
 
 class Follower:
@@ -40,13 +42,20 @@ class Follower:
         *,
         approvals: decide.Policy = "prompt",
         verbose: bool = False,
+        quiet: bool = False,
     ) -> None:
+        """
+        Args:
+            verbose: Show the output of every tool call.
+            quiet: Show no steps; only what asks, and how it ends.
+        """
         self.connection = connection
         self.client = connection.client
         self.run = run
         self.out = out
         self.approvals = approvals
         self.verbose = verbose
+        self.quiet = quiet
         self.tracer = trace.Tracer(self.client)
         self.spend = Spend()
         self.left: set[str] = set()
@@ -55,7 +64,11 @@ class Follower:
         """Ctrl-Cs so far."""
         self.looked = 0.0
         self.trouble = ""
+        self.said = ""
+        """What the oldest running call told of its progress: the end of what a model writes, or of what
+        a command prints."""
         self.status = Status("starting", console=out)
+        self.draws = out.is_terminal and not quiet
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def until_end(self) -> trace.EndedStep | None:
@@ -63,7 +76,7 @@ class Follower:
         events: asyncio.Queue[HistoryEvent | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(events))
         try:
-            with self._interruptible(), self.status if self.out.is_terminal else _no_status():
+            with self._interruptible(), self.status if self.draws else _no_status():
                 while True:
                     try:
                         event = await asyncio.wait_for(events.get(), _IDLE_SECONDS)
@@ -90,11 +103,11 @@ class Follower:
             events.put_nowait(None)
 
     def _show(self, step: trace.Step) -> trace.EndedStep | None:
-        self.trouble = ""
+        self.trouble = self.said = ""
         if isinstance(step, trace.ModelStep):
             self.spend = _with(self.spend, step)
         shown = render.step(step, verbose=self.verbose)
-        if shown is not None:
+        if shown is not None and not self.quiet:
             self.out.print(shown)
         self._refresh()
         return step if isinstance(step, trace.EndedStep) else None
@@ -110,10 +123,12 @@ class Follower:
         return None
 
     async def _look(self) -> None:
-        """Say why a call is tried again, which history tells only when it has ended."""
+        """Say how far a call is, and why it is tried again, which history tells only when it has
+        ended."""
         described = await runs.handle(self.client, self.run).describe()
+        converter = self.client.data_converter
+        self.said = ""
         for pending in described.raw_description.pending_activities:
-            converter = self.client.data_converter
             failure = (await readable(converter, pending.last_failure)).message
             if pending.attempt > 1 and failure and failure != self.trouble:
                 self.trouble = failure
@@ -121,6 +136,9 @@ class Follower:
                     f"[yellow]  attempt {pending.attempt} of {pending.activity_type.name}; "
                     f"the one before: {escape(visible(failure))}[/]"
                 )
+            details = list(pending.heartbeat_details.payloads)
+            if details and not self.said:
+                self.said = _said((await converter.decode(details[:1]))[0])
 
     async def _decide(self) -> str | None:
         waiting = await runs.pending(self.client, self.run)
@@ -149,7 +167,7 @@ class Follower:
                 try:
                     return await decide.ask(self.out, self.client, self.run, pending)
                 finally:
-                    if self.out.is_terminal:
+                    if self.draws:
                         self.status.start()
             case _:
                 self.out.print(render.approval(pending))
@@ -163,10 +181,14 @@ class Follower:
         oldest = self.tracer.running[0]
         more = f" and {len(self.tracer.running) - 1} more" if len(self.tracer.running) > 1 else ""
         seconds = max((now - oldest.since).total_seconds(), 0)
-        self.status.update(
-            f"{escape(visible(oldest.summary or oldest.activity))}{more} · {seconds:.0f} s · "
+        line = Text(
+            f"{visible(oldest.summary or oldest.activity)}{more} · {seconds:.0f} s · "
             f"{self.spend.usage.total:,} tokens, {self.spend.usd:.4f} USD"
         )
+        if self.said:
+            width = max(self.out.width - 4, 1)
+            line.append(f"\n{self.said[-width:]}", style="dim")
+        self.status.update(line)
 
     # --- Ctrl-C -----------------------------------------------------------------------------------
 
@@ -194,6 +216,13 @@ class Follower:
         if self.connection.held:
             self.connection.held.leave()
         os._exit(Exit.CANCELLED)
+
+
+def _said(details: object) -> str:
+    """The last words of a heartbeat: a model call tells the end of its text, a tool a line."""
+    told = details.get("tail") if isinstance(details, dict) else details
+    words = told.split() if isinstance(told, str) else []
+    return visible(" ".join(words))[-_SAID_CHARS:]
 
 
 def _with(spend: Spend, step: trace.ModelStep) -> Spend:

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from .command import runs as runs_async
+from .command import shows_a_run
 from .exits import CommandFailed, Exit
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -18,16 +19,21 @@ _RUN = click.argument("run")
 @click.option("--approve-all", "approvals", flag_value="approve", default="prompt",
               help="Approve whatever asks.")  # fmt: skip
 @click.option("--deny-asks", "approvals", flag_value="deny", help="Deny whatever asks.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON line.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
+@shows_a_run
 @runs_async
 async def watch(
-    run: str, approvals: Literal["prompt", "approve", "deny"], as_json: bool, verbose: bool
+    run: str,
+    approvals: Literal["prompt", "approve", "deny"],
+    as_json: bool,
+    verbose: bool,
+    quiet: bool,
+    plain: bool,
 ) -> Exit:
     """Follow a run live, from its first step, and work on it where nobody else does."""
+    from .running import Shown
     from .running import watch as follow
 
-    return await follow(run, approvals=approvals, as_json=as_json, verbose=verbose)
+    return await follow(run, approvals=approvals, shown=Shown(as_json, verbose, quiet, plain))
 
 
 @click.command()

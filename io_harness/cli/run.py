@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from .command import runs as runs_async
+from .command import shows_a_run
 from .exits import CommandFailed, Exit
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ Approvals = Literal["prompt", "approve", "deny"]
               help="Approve whatever asks. A deny of the policy still holds.")  # fmt: skip
 @click.option("--deny-asks", "approvals", flag_value="deny", help="Deny whatever asks.")
 @click.option("--detach", "-d", is_flag=True, help="Start the run, print its id, and leave.")
-@click.option("--json", "as_json", is_flag=True,
-              help="Print the result as one JSON line; everything else goes to stderr.")  # fmt: skip
-@click.option("--verbose", "-v", is_flag=True, help="Show the output of every tool call.")
+@shows_a_run
 @runs_async
 async def run(
     contract: Path | None,
@@ -58,11 +57,26 @@ async def run(
     detach: bool,
     as_json: bool,
     verbose: bool,
+    quiet: bool,
+    plain: bool,
 ) -> Exit:
     """Run a task to a verified result, and show it live.
 
     Give a CONTRACT file (YAML or JSON), or --goal and --verify. Options win over the file.
     Without a terminal nothing is approved: a run that asks is left waiting (exit code 5).
+
+    \b
+    Examples:
+      io-harness run task.yaml
+      io-harness run task.yaml --set budget.usd=0.50 --land branch:agent/fix
+      io-harness run --goal "Make the tests pass" --verify "make test" -m openai/gpt-5.1
+      io-harness run task.yaml --json 2>progress.log | jq .outcome
+
+    \b
+    Exit codes:
+      0 verified and landed     3 no verified work     4 denied or expired
+      5 waits for a decision    6 no usable model      7 sandbox    9 workspace
+      1, 2, 8: other failure, wrong input, no server   130 cancelled
     """
     from . import task
 
@@ -83,9 +97,10 @@ async def run(
         flags["landing"] = task.landing_fields(land)
     ready = task.build(contract, flags, settings)
 
-    from .running import Start, start_and_follow, start_and_leave
+    from .running import Shown, Start, start_and_follow, start_and_leave
 
     start = Start(ready, run_id, record.absolute() if record else None)
     if detach:
         return await start_and_leave(start, as_json=as_json)
-    return await start_and_follow(start, approvals=approvals, as_json=as_json, verbose=verbose)
+    shown = Shown(as_json, verbose, quiet, plain)
+    return await start_and_follow(start, approvals=approvals, shown=shown)

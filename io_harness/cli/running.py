@@ -22,6 +22,20 @@ from .terminal import console
 
 
 @dataclass(frozen=True)
+class Shown:
+    """How much of a run is shown, and how."""
+
+    as_json: bool = False
+    """The result as one line of JSON on stdout, all else on stderr."""
+    verbose: bool = False
+    quiet: bool = False
+    plain: bool = False
+
+    def console(self) -> Console:
+        return console(to_stderr=self.as_json, plain=self.plain)
+
+
+@dataclass(frozen=True)
 class Start:
     """What to start."""
 
@@ -48,35 +62,41 @@ async def start_and_leave(start: Start, *, as_json: bool) -> Exit:
     return Exit.OK
 
 
-async def start_and_follow(
-    start: Start, *, approvals: decide.Policy, as_json: bool = False, verbose: bool = False
-) -> Exit:
+async def start_and_follow(start: Start, *, approvals: decide.Policy, shown: Shown) -> Exit:
     """Start the run and stay with it until it has ended or waits for somebody else."""
     settings = dataclasses.replace(Settings.from_env(), record=start.record)
     id = start.id or runs.new_id(start.contract.goal)
     # A recording is made by this process alone: on a queue of its own nobody else takes a call.
     queue = f"{TASK_QUEUE}-{id}" if start.record else TASK_QUEUE
-    out = console(to_stderr=as_json)
+    out = shown.console()
     async with session(settings, task_queue=queue) as connection:
         handle = await runs.start(connection.client, start.contract, id=id, task_queue=queue)
-        out.print(f"[dim]run[/]         {id}")
-        if ui := connection.ui(id, handle.result_run_id):
-            out.print(f"[dim]watch[/]       {ui}", soft_wrap=True)
-        follower = Follower(connection, id, out, approvals=approvals, verbose=verbose)
-        code = await finish(follower, as_json=as_json)
+        if not shown.quiet:
+            out.print(f"[dim]run[/]         {id}")
+            if ui := connection.ui(id, handle.result_run_id):
+                out.print(f"[dim]watch[/]       {ui}", soft_wrap=True)
+        follower = _follower(connection, id, approvals, shown, out)
+        code = await finish(follower, as_json=shown.as_json)
     if start.record is not None:
         out.print(f"recorded to {start.record}; replay it with --model replay/{start.record}")
     return code
 
 
-async def watch(run: str, *, approvals: decide.Policy, as_json: bool, verbose: bool) -> Exit:
+def _follower(
+    connection: Connection, run: str, approvals: decide.Policy, shown: Shown, out: Console
+) -> Follower:
+    return Follower(
+        connection, run, out, approvals=approvals, verbose=shown.verbose, quiet=shown.quiet
+    )
+
+
+async def watch(run: str, *, approvals: decide.Policy, shown: Shown) -> Exit:
     """Stay with a run that exists; this process works on it where nobody else does."""
-    out = console(to_stderr=as_json)
     async with session(Settings.from_env()) as connection:
         with runs.named(run):
             await runs.handle(connection.client, run).describe()
-        follower = Follower(connection, run, out, approvals=approvals, verbose=verbose)
-        return await finish(follower, as_json=as_json)
+        follower = _follower(connection, run, approvals, shown, shown.console())
+        return await finish(follower, as_json=shown.as_json)
 
 
 async def finish(follower: Follower, *, as_json: bool) -> Exit:

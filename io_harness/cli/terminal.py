@@ -9,16 +9,22 @@ from rich.console import Console
 _PIPED_WIDTH = 1_000  # what reads a pipe wraps lines itself
 
 
-def console(*, to_stderr: bool = False) -> Console:
-    """Colours and redrawing only on a terminal; NO_COLOR is respected."""
+def console(*, to_stderr: bool = False, plain: bool = False) -> Console:
+    """Colours and redrawing only on a terminal; NO_COLOR is respected.
+
+    Args:
+        plain: Neither on a terminal.
+    """
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() else _PIPED_WIDTH
-    return Console(stderr=to_stderr, highlight=False, width=width)
+    return Console(
+        stderr=to_stderr, highlight=False, width=width, force_terminal=False if plain else None
+    )
 
 
 def can_ask(out: Console) -> bool:
     """Whether there is a person: input and output are both a terminal."""
-    return sys.stdin.isatty() and out.is_terminal
+    return sys.stdin.isatty() and out.file.isatty()
 
 
 async def ask_line(out: Console, prompt: str) -> str | None:

@@ -306,6 +306,7 @@ class _Reader:
     def _extend(self, index: int, delta: _Delta) -> None:
         block = self._block(index)
         block.text.append(delta.text)
+        self._progress.said(delta.text)
         block.json.append(delta.partial_json)
         block.thinking.append(delta.thinking)
         block.signature.append(delta.signature)

@@ -67,6 +67,12 @@ class CallProgress:
     received_bytes: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: Decimal | None = None
+    tail: str = ""
+    """The end of what the model has said so far, for whoever watches."""
+
+    def said(self, text: str) -> None:
+        """The model said some more."""
+        self.tail = (self.tail + text)[-300:]
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,9 @@ class ChatReader:
             self._finish = choice.finish_reason or self._finish
 
     def _take_delta(self, delta: _Delta) -> None:
-        self._text.append(_plain(delta.content))
+        said = _plain(delta.content)
+        self._text.append(said)
+        self._progress.said(said)
         self._refusal.append(delta.refusal or "")
         for name in ("reasoning", "reasoning_content"):
             thought: str | None = getattr(delta, name)

@@ -191,6 +191,7 @@ class _Event(Loose):
     code: str | None = None
     message: str | None = None
     error: JsonValue = None
+    delta: JsonValue = None
 
 
 class _Content(Loose):
@@ -223,6 +224,8 @@ class _Reader:
             return  # some compatible servers end with it too
         parsed = parse_event(_Event, event)
         match parsed.type:
+            case "response.output_text.delta" if isinstance(parsed.delta, str):
+                self._progress.said(parsed.delta)
             case "response.output_item.done" if parsed.item is not None:
                 self._items[parsed.output_index] = parsed.item
             case "response.completed" | "response.incomplete" if parsed.response is not None:
@@ -236,7 +239,7 @@ class _Reader:
                     parsed.error or {"code": parsed.code, "message": parsed.message}
                 )
             case _:
-                pass  # deltas, which the finished items repeat, and kinds the API may add
+                pass  # other deltas, which the finished items repeat, and kinds the API may add
 
     def _count(self, response: _Response) -> None:
         if response.usage is not None:
