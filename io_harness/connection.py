@@ -15,6 +15,7 @@ from temporalio.client import Client, Plugin
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.converter import DataConverter, PayloadCodec
 from temporalio.envconfig import ClientConfigProfile, ClientConnectConfig
+from temporalio.runtime import Runtime
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from io_harness.activities.settings import Settings
@@ -30,6 +31,18 @@ _CLOUD_UI = "https://cloud.temporal.io"
 
 class ConnectionFailed(Exception):
     """The Temporal server can't be used. The message says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What watches the work of this process."""
+
+    plugins: tuple[Plugin, ...] = ()
+    runtime: Runtime | None = None
+    """The SDK's native part, with its logs and metrics; None is its usual one."""
+
+
+UNOBSERVED = Observed()
 
 
 @dataclass(frozen=True)
@@ -77,11 +90,14 @@ def configured() -> ClientConnectConfig | None:
 
 
 @asynccontextmanager
-async def connect(settings: Settings, *, works: bool = False) -> AsyncIterator[Connection]:
+async def connect(
+    settings: Settings, *, works: bool = False, observed: Observed = UNOBSERVED
+) -> AsyncIterator[Connection]:
     """Connect for as long as the block runs; the embedded server is started where it is needed.
 
     Args:
         works: Whether workers are made from the client.
+        observed: How they are observed.
 
     Raises:
         ConnectionFailed: The configured server can't be reached.
@@ -92,21 +108,22 @@ async def connect(settings: Settings, *, works: bool = False) -> AsyncIterator[C
     if works or config is None:
         usable(settings.data_dir)
     if config is not None:
-        yield Connection(await _connected(config, _extras(settings, works=works)), held=None)
+        extras = _extras(settings, observed, works=works)
+        yield Connection(await _connected(config, extras), held=None)
         return
     async with embedded_server(settings.data_dir, NAMES) as held:
-        client = await _connected(
-            {"target_host": held.server.address}, _extras(settings, works=works)
-        )
+        extras = _extras(settings, observed, works=works)
+        client = await _connected({"target_host": held.server.address}, extras)
         yield Connection(client, held)
 
 
 class _Extras(TypedDict, total=False):
     plugins: Sequence[Plugin]
     data_converter: DataConverter
+    runtime: Runtime
 
 
-def _extras(settings: Settings, *, works: bool) -> _Extras:
+def _extras(settings: Settings, observed: Observed, *, works: bool) -> _Extras:
     """What the client has besides its address: all activities for a worker, or no more than it takes
     to read, which is imported in half the time."""
     codec = configured_codec()
@@ -114,7 +131,10 @@ def _extras(settings: Settings, *, works: bool) -> _Extras:
         return {"data_converter": dataclasses.replace(pydantic_data_converter, payload_codec=codec)}
     from io_harness.plugin import HarnessPlugin
 
-    return {"plugins": [HarnessPlugin(settings, codec=codec)]}
+    extras: _Extras = {"plugins": [*observed.plugins, HarnessPlugin(settings, codec=codec)]}
+    if observed.runtime is not None:
+        extras["runtime"] = observed.runtime
+    return extras
 
 
 def configured_codec() -> PayloadCodec | None:

@@ -229,6 +229,12 @@ async def _start_once(binary: Path, data_dir: Path) -> Server:
     raise ServerError(f"the Temporal server ended at once; its last lines:\n{_last_lines(log)}")
 
 
+def _server_environment() -> dict[str, str]:
+    """Ours without OpenTelemetry's variables: the server reads them too, would send spans of its own to
+    our collector, and does not start with an exporter that it doesn't know."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+
+
 def _spawn(binary: Path, data_dir: Path, log: Path) -> tuple[subprocess.Popen[bytes], Server]:
     port, ui_port = free_ports()
     with log.open("wb") as out:
@@ -238,6 +244,7 @@ def _spawn(binary: Path, data_dir: Path, log: Path) -> tuple[subprocess.Popen[by
             stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a Ctrl-C in the terminal must not reach it before the worker
+            env=_server_environment(),
         )
     server = Server(
         address=f"{_LOOPBACK}:{port}",

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from temporalio.workflow import _Definition  # the SDK has no public way to list handlers
 
 from io_harness import TASK_QUEUE
+from io_harness.activities.telemetry.metrics import METRICS
 from io_harness.cli.error_codes import CODES
 from io_harness.cli.exits import Exit
 from io_harness.workflows.agent_run import AgentRun
@@ -45,9 +46,21 @@ ENVIRONMENT = {
     "IO_HARNESS_CODEC": "`zstd` compresses payloads; the same for every worker and client.",
     "IO_HARNESS_ENCRYPTION_KEYS": "Encrypts payloads with the first of these keys and decrypts with "
     "all: `ID=env:NAME` or `ID=file:PATH`, comma-separated; the same for every worker and client.",
+    "IO_HARNESS_METRICS": "Where `up` and `worker` serve metrics for Prometheus: `[ADDRESS:]PORT`.",
     "IO_HARNESS_LOG_FORMAT": "`json` makes `up` and `worker` log objects; by default `console`.",
     "IO_HARNESS_LOG_LEVEL": "What `up` and `worker` log: `debug`, `info` (default), `warning` or "
     "`error`.",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "Where traces and metrics are sent, by OTLP over HTTP "
+    "(`http/protobuf`). `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and `..._METRICS_ENDPOINT` are for one "
+    "of them; `OTEL_EXPORTER_OTLP_HEADERS`, `..._TIMEOUT`, `..._CERTIFICATE` and the like hold too.",
+    "OTEL_TRACES_EXPORTER": "`otlp`, `console` or `none`; by default `otlp` if an endpoint is set.",
+    "OTEL_METRICS_EXPORTER": "As `OTEL_TRACES_EXPORTER`, for metrics.",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "`http/protobuf` is the only one that can be sent.",
+    "OTEL_SDK_DISABLED": "`true` turns traces and metrics off, but for `--metrics`.",
+    "OTEL_SERVICE_NAME": "Name of the workers in traces and metrics; by default `io-harness`. "
+    "`OTEL_RESOURCE_ATTRIBUTES` holds too.",
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "`true` puts prompts, replies, arguments and "
+    "outputs into spans.",
     "SSL_CERT_FILE": "Certificate authorities that the worker trusts, instead of the usual ones.",
     "NO_COLOR": "No colours.",
 }
@@ -64,6 +77,7 @@ def render() -> str:
         *_outcomes(),
         *_handlers(),
         *_attributes(),
+        *_metrics(),
         *_environment(),
         *_models(),
     ]
@@ -139,6 +153,21 @@ def _attributes() -> Iterator[str]:
         "`HarnessState = 'waiting'` lists the runs that wait for a human. `io-harness doctor` prints "
         "the command that registers them; runs work without."
     )
+
+
+def _metrics() -> Iterator[str]:
+    yield "## Metrics"
+    yield (
+        "Names are OpenTelemetry's; Prometheus sees `_` for `.`, with `_seconds` after those in `s` "
+        "and `_total` after counters. Beside these there are the "
+        "[metrics of Temporal's SDK](https://docs.temporal.io/references/sdk-metrics)."
+    )
+    rows = (
+        (f"`{m.name}`", "histogram" if m.buckets else "counter", f"`{m.unit}`", m.meaning,
+         ", ".join(f"`{name}`" for name in m.attributes))
+        for m in METRICS
+    )  # fmt: skip
+    yield _table(("metric", "kind", "unit", "measures", "by"), rows)
 
 
 def _environment() -> Iterator[str]:

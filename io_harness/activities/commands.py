@@ -7,6 +7,7 @@ from io_harness import sandbox
 from io_harness.workflows.contract import Command, TaskContract
 
 from .network import CommandNetwork
+from .telemetry.spans import sandboxed
 from .tools.process import command_env, interpreter_roots, shell
 
 _MIB = 1024 * 1024
@@ -30,7 +31,9 @@ async def run_command(
         SandboxError: the sandbox failed, not the command.
     """
     plan = contract_plan(command, root, contract, seconds)
-    return await sandbox.run(replace(plan, net=network.net) if network is not None else plan)
+    return await sandboxed(
+        sandbox.run(replace(plan, net=network.net) if network is not None else plan)
+    )
 
 
 def contract_plan(

@@ -48,6 +48,7 @@ from .providers.registry import ModelConfigError, catalogue_of, provider_for
 from .providers.replay import record
 from .providers.safety import safe_parts
 from .settings import Settings
+from .telemetry.spans import ModelCall, model_call
 
 COMPLETION_BYTES = 1_000_000
 """Ceiling of one reply. A result over 2 MB is refused by the server, and the call bought again."""
@@ -92,11 +93,16 @@ class _Call:
         self._earlier_cost = earlier.cost_usd if earlier else Decimal(0)
         self.empty_replies = earlier.empty_replies if earlier else 0
 
-    def cost(self) -> Decimal | None:
-        """Of this attempt and those before it."""
+    def own_cost(self) -> Decimal | None:
+        """Of this attempt alone; None if the price is not known."""
         own = self.progress.cost_usd
         if self.model is not None and (own is None or self.model.price is not None):
             own = cost_of(self.model, catalogue_of(self.model), self.progress.usage)
+        return own
+
+    def cost(self) -> Decimal | None:
+        """Of this attempt and those before it."""
+        own = self.own_cost()
         if own is None or self._earlier_cost is None:
             return None
         return own + self._earlier_cost
@@ -151,30 +157,44 @@ class ModelActivities:
         async with _heartbeats(attempt):
             contract = await self._reader.contract(call.run)
             model = attempt.model = contract.models[call.model]
-            last = call.model + 1 == len(contract.models)
-            try:
-                request = await self._request(call, contract, model)
-                reach = reach_of(model, policy_of(contract.policy))
-                async with self._wires.wire(call.run.key, reach) as wire:
-                    provider = provider_for(model, self._settings, wire)
-                    async with asyncio.timeout(model.options.seconds):
-                        reply = await provider.complete(request, attempt.progress)
-                completion = self._completion(request, reply, attempt, model)
-                counts = self._network.take_counts(call.run.key)
-                return completion.model_copy(update={"egress": counts})
-            except TimeoutError:
-                failure = ProviderError(
-                    Failure.TIMED_OUT, f"no complete reply in {model.options.seconds} s"
-                )
-                _fail(failure, attempt, last=last)
-            except ProviderError as failure:
-                _fail(failure, attempt, last=last)
-            except ModelConfigError as error:
-                raise ApplicationError(str(error), type=error.code, non_retryable=True) from error
-            except RecordingError as error:
-                raise ApplicationError(
-                    str(error), type="BadRecording", non_retryable=True
-                ) from error
+            with model_call(call, model) as told:
+                try:
+                    return await self._complete(call, contract, model, attempt, told)
+                finally:
+                    told.usage, told.cost_usd = attempt.progress.usage, attempt.own_cost()
+
+    async def _complete(
+        self,
+        call: CompleteInput,
+        contract: TaskContract,
+        model: Model,
+        attempt: _Call,
+        told: ModelCall,
+    ) -> Completion:
+        last = call.model + 1 == len(contract.models)
+        try:
+            request = await self._request(call, contract, model)
+            told.asked(request)
+            reach = reach_of(model, policy_of(contract.policy))
+            async with self._wires.wire(call.run.key, reach) as wire:
+                provider = provider_for(model, self._settings, wire)
+                async with asyncio.timeout(model.options.seconds):
+                    reply = await provider.complete(request, attempt.progress)
+            completion = self._completion(request, reply, attempt, model)
+            told.replied(completion)
+            counts = self._network.take_counts(call.run.key)
+            return completion.model_copy(update={"egress": counts})
+        except TimeoutError:
+            failure = ProviderError(
+                Failure.TIMED_OUT, f"no complete reply in {model.options.seconds} s"
+            )
+            _fail(failure, attempt, last=last)
+        except ProviderError as failure:
+            _fail(failure, attempt, last=last)
+        except ModelConfigError as error:
+            raise ApplicationError(str(error), type=error.code, non_retryable=True) from error
+        except RecordingError as error:
+            raise ApplicationError(str(error), type="BadRecording", non_retryable=True) from error
 
     async def _request(
         self, call: CompleteInput, contract: TaskContract, model: Model

@@ -39,6 +39,7 @@ from .prepare import make_copy, namespace_id, strong_enough
 from .settings import Settings
 from .source import directory_of, import_source
 from .store import SnapshotStore
+from .telemetry.spans import sandboxed
 from .trees import remove_tree
 from .verification import verify
 
@@ -69,7 +70,7 @@ class Pieces:
                     net=self._net(command.hosts),
                     protected=sandbox.protected_in(root),
                 )
-                completed = await sandbox.run(plan)
+                completed = await sandboxed(sandbox.run(plan))
         found = completed.isolation
         return HeldResult(
             cause=completed.cause,

@@ -21,6 +21,9 @@ def _service(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
                      default="info", envvar="IO_HARNESS_LOG_LEVEL", show_envvar=True,
                      show_default=True, help="Which log lines there are."),
+        click.option("--metrics", metavar="[ADDRESS:]PORT", envvar="IO_HARNESS_METRICS",
+                     show_envvar=True, help="Serve metrics for Prometheus at /metrics; on the "
+                     "loopback interface if no address is given."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -30,11 +33,11 @@ def _service(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @_service
 @runs_async
-async def up(task_queue: str | None, log_format: str, log_level: str) -> Exit:
+async def up(task_queue: str | None, log_format: str, log_level: str, metrics: str | None) -> Exit:
     """Run server, UI and worker until Ctrl-C. Runs that wait or were cut short go on."""
     from .serving import Service, serve
 
-    return await serve(Service(task_queue, log_format, log_level), brings_server=True)
+    return await serve(Service(task_queue, log_format, log_level, metrics), brings_server=True)
 
 
 @click.command()
@@ -49,6 +52,7 @@ async def worker(
     task_queue: str | None,
     log_format: str,
     log_level: str,
+    metrics: str | None,
     deployment: str | None,
     build_id: str | None,
     health_file: Path | None,
@@ -68,4 +72,4 @@ async def worker(
     if (deployment is None) != (build_id is None):
         raise CommandFailed(Exit.USAGE, "give both --deployment and --build-id, or neither")
     version = WorkerDeploymentVersion(deployment, build_id) if deployment and build_id else None
-    return await serve(Service(task_queue, log_format, log_level, version, health_file))
+    return await serve(Service(task_queue, log_format, log_level, metrics, version, health_file))

@@ -18,6 +18,7 @@ from io_harness.server import running_server
 from . import logs
 from .exits import CommandFailed, Exit
 from .health import told_in
+from .telemetry import observed
 
 _log = get_logger(__name__)
 
@@ -29,6 +30,8 @@ class Service:
     task_queue: str | None
     log_format: str
     log_level: str
+    metrics: str | None
+    """Where Prometheus may ask for metrics."""
     version: WorkerDeploymentVersion | None = None
     health_file: Path | None = None
 
@@ -59,7 +62,10 @@ async def serve(service: Service, *, brings_server: bool = False) -> Exit:
             "`io-harness up`, which brings one",
         )
     logs.to_stderr(logs.Format(service.log_format), service.log_level)
-    async with connect(settings, works=True) as connection:
+    async with (
+        observed(service.metrics) as seen,
+        connect(settings, works=True, observed=seen) as connection,
+    ):
         await _until_told(service, connection, settings)
     return Exit.OK
 

@@ -24,9 +24,12 @@ async def session(
     """
     from io_harness.plugin import harness_worker  # all activities: only who works waits for them
 
+    from .telemetry import observed
+
     logs.to_file(settings.data_dir)
     async with AsyncExitStack() as stack:
-        connection = await stack.enter_async_context(connect(settings, works=True))
+        seen = await stack.enter_async_context(observed())
+        connection = await stack.enter_async_context(connect(settings, works=True, observed=seen))
         if connection.held or not await runs.workers(connection.client, task_queue):
             await stack.enter_async_context(
                 harness_worker(connection.client, task_queue=task_queue, acts=acts)

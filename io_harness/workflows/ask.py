@@ -7,6 +7,7 @@ from temporalio import workflow
 from .approvals import ApprovalBook, Decision, PendingApproval
 from .ended import RunEnded, stop_if_cancelled
 from .lineage import AgentAsks, AgentDecided
+from .observe import OBSERVER
 from .payloads import ApprovalRequest
 from .publish import publish
 from .result import Outcome
@@ -26,15 +27,21 @@ async def ask(
     approval = state.contract.approval
     now = workflow.time()
     ids = tuple(ApprovalBook.request_id(step, position, request) for position, request in asked)
-    for request_id, (_, request) in zip(ids, asked, strict=True):
-        expires = None if approval.seconds is None else now + approval.seconds
-        pending = PendingApproval(
-            id=request_id, step=step, request=request, opened_at=now, expires_at=expires
+    pendings = tuple(
+        PendingApproval(
+            id=request_id,
+            step=step,
+            request=request,
+            opened_at=now,
+            expires_at=None if approval.seconds is None else now + approval.seconds,
         )
+        for request_id, (_, request) in zip(ids, asked, strict=True)
+    )
+    for pending in pendings:
         state.book.open(pending, now)
         workflow.logger.info(
             "waiting for a decision",
-            extra={"step": step, "request": request_id, "act": request.act},
+            extra={"step": step, "request": pending.id, "act": pending.request.act},
         )
         if state.lineage is not None:
             state.tree.tell(AgentAsks(agent=state.tree.me, pending=pending))
@@ -50,18 +57,26 @@ async def ask(
         for request_id in ids:
             state.tree.tell(AgentDecided(agent=state.tree.me, request=request_id))
     publish(state)
+    decisions = tuple(state.book.close(request_id) for request_id in ids)
+    for pending, decision in zip(pendings, decisions, strict=True):
+        _tell(pending, decision)
     if expired and approval.on_expiry == "end_run":
         raise RunEnded(
             Outcome.APPROVAL_EXPIRED,
             f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
         )
-    decisions = tuple(state.book.close(request_id) for request_id in ids)
-    for request_id, decision in zip(ids, decisions, strict=True):
-        told = (
-            {"verdict": decision.verdict, "by": decision.by} if decision else {"verdict": "expired"}
-        )
-        workflow.logger.info("decided", extra={"step": step, "request": request_id, **told})
     return decisions
+
+
+def _tell(pending: PendingApproval, decision: Decision | None) -> None:
+    verdict = decision.verdict if decision else "expired"
+    by = {"by": decision.by} if decision else {}
+    workflow.logger.info(
+        "decided", extra={"step": pending.step, "request": pending.id, "verdict": verdict, **by}
+    )
+    observer = OBSERVER.get()
+    if observer is not None:
+        observer.decided(pending, decision, workflow.time())
 
 
 async def _decided(book: ApprovalBook, ids: tuple[str, ...], seconds: int | None) -> bool:

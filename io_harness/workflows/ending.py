@@ -191,7 +191,13 @@ async def _land_once(state: RunState, grants: tuple[Grant, ...]) -> LandReport |
 async def conclude(state: RunState, ended: RunEnded) -> RunResult:
     """Release what the run holds and make its result. Also after cancellation."""
     arg = ReleaseInput(
-        run=state.scope, base=state.prepared.base, head=state.head, outcome=ended.outcome
+        run=state.scope,
+        base=state.prepared.base,
+        head=state.head,
+        outcome=ended.outcome,
+        seconds=workflow.time() - state.started_at,
+        waited_seconds=state.waited_seconds,
+        usd=state.ledger.spend.usd,
     )
     ref, reason = None, ended.reason
     try:

@@ -322,6 +322,12 @@ class ReleaseInput(Record):
     base: str
     head: str
     outcome: Outcome
+    seconds: float = 0
+    """From the run's start to its end."""
+    waited_seconds: float = 0
+    """How much of that it waited for humans."""
+    usd: Decimal = Decimal(0)
+    """What it spent, as far as prices are known."""
 
 
 class Released(Record):

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +30,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 
 from io_harness.activities.settings import Settings
 from io_harness.plugin import HarnessPlugin, harness_worker
+from io_harness.telemetry import TelemetryPlugin
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.contract import TaskContract
 from tests.scripted import call, turn, write_script
@@ -114,6 +116,37 @@ async def test_a_run_is_the_child_of_a_workflow_beside_temporals_own_plugins(
     )
     for each in (bigger, child):
         await replayer.replay_workflow(await each.fetch_history())
+
+
+async def test_a_run_that_is_replayed_at_each_turn_has_its_spans_once(
+    address: str, data_dir: Path, repo: Repo, tmp_path: Path, spans: InMemorySpanExporter
+) -> None:
+    """A worker without a cache evicts the run after each of its tasks."""
+    spans.clear()
+    plugins = [OpenTelemetryPlugin(), TelemetryPlugin(), HarnessPlugin(Settings(data_dir=data_dir))]
+    client = await connect(address, plugins)
+    queue = f"evicted-{uuid.uuid4().hex[:8]}"
+    whole: dict[str, JsonValue] = contract(repo, tmp_path) | {"policy": "careful"}
+    async with Worker(client, task_queue=queue, max_cached_workflows=0):
+        run = await client.start_workflow(AgentRun.run, whole, id=queue, task_queue=queue)
+        for _ in range(2):
+            (waiting,) = await pending(run)
+            await decide(run, waiting.id, "approve")
+            while waiting in await run.query(AgentRun.pending_approvals):
+                await asyncio.sleep(0.05)
+        result = await run.result()
+    assert result.outcome == "success", result.reason
+    times = Counter(span.name for span in spans.get_finished_spans())
+    assert times["invoke_agent io-harness"] == 1
+    assert times["approval"] == 2
+    assert times["chat script"] == result.spend.steps == 3
+    (whole_run,) = (s for s in spans.get_finished_spans() if s.name.startswith("invoke_agent"))
+    assert whole_run.context
+    for span in spans.get_finished_spans():
+        assert span.context
+        assert span.context.trace_id == whole_run.context.trace_id
+    assert whole_run.attributes
+    assert whole_run.attributes["io_harness.outcome"] == "success"
 
 
 def unused() -> str:

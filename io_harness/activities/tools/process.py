@@ -10,6 +10,7 @@ from pathlib import Path
 from io_harness import sandbox
 from io_harness.activities.gate import CommandLine
 from io_harness.activities.network import REFUSALS_BYTES, CommandNetwork
+from io_harness.activities.telemetry.spans import sandboxed
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES, Effect
@@ -154,7 +155,9 @@ async def execute(plan: sandbox.Plan, ctx: ToolContext, network: CommandNetwork)
     with ctx.outputs.recorder(inline_bytes=inline) as recorder:
         try:
             completed = await _unless_it_asks(
-                sandbox.run(plan, on_output=lambda data: recorder.write(terminal.feed(data))),
+                sandboxed(
+                    sandbox.run(plan, on_output=lambda data: recorder.write(terminal.feed(data)))
+                ),
                 network,
             )
         except sandbox.SandboxError as error:

@@ -13,6 +13,7 @@ from io_harness.activities.outputs import RunOutputs
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
+from io_harness.activities.telemetry.spans import tool_call
 from io_harness.activities.workspace import WorkingCopy, open_copy
 from io_harness.activities.workspace_policy import RunPolicies
 from io_harness.workflows.contract import TaskContract
@@ -64,29 +65,41 @@ class ToolActivities:
         async with heartbeating() as progress:
             contract = await self._reader.contract(given.run)
             call = await self._call(given)
-            gate = await self._gate(contract, given)
-            try:
-                tool = await self._mcp.tool(
-                    given.run, contract, given.remembered, call.name
-                ) or self._registry.get(call.name, contract)
-            except ToolError as error:
-                return _failed(given, error)
-            async with open_copy(
-                self._store,
-                self._settings,
-                given.run.key,
-                contract,
-                given.base,
-                access="read" if tool.effect == "read" else "write",
-                network=lambda: self._network.command(given.run.key, gate),
-            ) as copy:
-                outcome = await self._run(given, contract, gate, call, tool, copy, progress)
+            with tool_call(given, call) as told:
+                outcome = await self._outcome(given, contract, call, progress)
+                told.came_of(outcome)
+                return outcome
+
+    async def _outcome(
+        self,
+        given: UseToolInput,
+        contract: TaskContract,
+        call: ToolCall,
+        progress: Callable[[str], None],
+    ) -> ToolOutcome:
+        gate = await self._gate(contract, given)
+        try:
+            tool = await self._mcp.tool(
+                given.run, contract, given.remembered, call.name
+            ) or self._registry.get(call.name, contract)
+        except ToolError as error:
+            return _failed(given, error)
+        async with open_copy(
+            self._store,
+            self._settings,
+            given.run.key,
+            contract,
+            given.base,
+            access="read" if tool.effect == "read" else "write",
+            network=lambda: self._network.command(given.run.key, gate),
+        ) as copy:
+            outcome = await self._run(given, contract, gate, call, tool, copy, progress)
         if isinstance(outcome, WouldAct):
             return outcome
-        told: dict[str, object] = {"egress": self._network.take_counts(given.run.key)}
+        more: dict[str, object] = {"egress": self._network.take_counts(given.run.key)}
         if isinstance(outcome, ToolDone) and self._mcp.changed(given.run.key):
-            told["tools_changed"] = True
-        return outcome.model_copy(update=told)
+            more["tools_changed"] = True
+        return outcome.model_copy(update=more)
 
     async def _run(
         self,
