@@ -191,7 +191,7 @@ async def test_given_twice_it_counts_once(client: Client, data_dir: Path) -> Non
         worker = Worker(client, task_queue=unused(), plugins=[again])
     config = worker.config(active_config=True)
     assert list(config.get("workflows", ())) == [AgentRun]
-    assert len(config.get("activities", ())) == 10
+    assert len(config.get("activities", ())) == 11
 
 
 async def test_two_of_different_settings_are_refused(client: Client, tmp_path: Path) -> None:
