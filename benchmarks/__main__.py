@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from benchmarks.fanout import fanout
 from benchmarks.history import history
 from benchmarks.machine import machine
 from benchmarks.overhead import flatness, overhead
@@ -34,6 +35,7 @@ BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
     "overhead": lambda size: overhead(turns=size(40, 10), rounds=size(5, 1)),
     "flat": lambda size: flatness(turns=size(400, 40)),
     "recovery": lambda size: recovery(rounds=size(5, 1)),
+    "fanout": lambda size: fanout(agents=size(120, 6), concurrent=size(16, 3)),
     "history": lambda size: history([25, 100, 400, 1_000] if not size.quick else [10, 40]),
 }
 

@@ -2,28 +2,19 @@
 beside the time after which a silent call counts as lost."""
 
 import asyncio
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from temporalio.api.enums.v1 import EventType, PendingActivityState
 from temporalio.client import Client, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.service import GrpcCompression
 
+from benchmarks.place import Place, embedded_place
 from benchmarks.report import Cell, Section, Target, spread
 from io_harness import runs
-from io_harness.server import embedded_server
 from io_harness.workflows.approvals import Decision
-from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.calls import HEARTBEAT_SECONDS
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import RunResult
@@ -53,46 +44,9 @@ CASES = (
 )
 
 
-@dataclass(frozen=True)
-class Worker:
-    """`io-harness worker`, as a user runs it."""
-
-    process: "subprocess.Popen[bytes]"
-    log: Path
-
-    async def works(self) -> bool:
-        return "working on the task queue" in self.log.read_text()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@dataclass(frozen=True)
-class Place:
-    client: Client
-    address: str
-    folder: Path
-
-    def worker(self, task_queue: str) -> "Worker":
-        log = self.folder / f"{uuid.uuid4().hex}.log"
-        with log.open("wb") as err:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "io_harness", "worker", "--task-queue", task_queue],
-                env={
-                    **os.environ,
-                    "TEMPORAL_ADDRESS": self.address,
-                    "IO_HARNESS_DATA": str(self.folder / "data"),
-                },
-                stdout=subprocess.DEVNULL,
-                stderr=err,
-            )
-        return Worker(process, log)
-
-
 async def recovery(rounds: int) -> Section:
     seconds: dict[str, list[float]] = {case.label: [] for case in CASES}
-    async with _place() as place:
+    async with embedded_place() as place:
         for number in range(rounds):
             for case in CASES:
                 took = await _killed(place, case)
@@ -120,19 +74,6 @@ async def recovery(rounds: int) -> Section:
 def _row(case: Case, seconds: list[float]) -> tuple[Cell, ...]:
     timeout = None if case.waits else HEARTBEAT_SECONDS
     return case.label, statistics.median(seconds), spread(seconds), max(seconds), timeout
-
-
-@asynccontextmanager
-async def _place() -> AsyncIterator[Place]:
-    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
-        folder = Path(name)
-        async with embedded_server(folder / "server", NAMES) as held:
-            client = await Client.connect(
-                held.server.address,
-                data_converter=pydantic_data_converter,
-                grpc_compression=GrpcCompression.NONE,
-            )
-            yield Place(client, held.server.address, folder)
 
 
 async def _killed(place: Place, case: Case) -> float:

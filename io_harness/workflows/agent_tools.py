@@ -1,7 +1,7 @@
 """Arguments of the tools by which the agents of a tree work together."""
 
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
@@ -17,6 +17,9 @@ PARENT = "parent"
 
 Take = Literal["verified", "any", "none"]
 """Whose work is merged: that of agents whose criterion passed, any, or none."""
+
+
+Usd = Annotated[Decimal, Field(gt=0, max_digits=12, decimal_places=6)]
 
 
 class AgentTask(Strict):
@@ -37,7 +40,7 @@ class AgentTask(Strict):
     """Narrows your policy: read-only, careful or unattended, or a whole policy."""
     tokens: int | None = Field(default=None, ge=1)
     """Its share of your budget; by default an equal part of half of what is left."""
-    usd: Decimal | None = Field(default=None, gt=0)
+    usd: Usd | None = None
     steps: int | None = Field(default=None, ge=1)
     agents: int = Field(default=0, ge=0)
     """How many sub-agents it may start itself, out of those that you still may."""
@@ -69,7 +72,7 @@ class MessageArgs(Strict):
 
 class BudgetArgs(Strict):
     tokens: int = Field(ge=1)
-    usd: Decimal | None = Field(default=None, gt=0)
+    usd: Usd | None = None
     """Needed where the budget has a limit in USD."""
     why: str = Field(min_length=1, max_length=500)
 

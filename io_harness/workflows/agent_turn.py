@@ -1,6 +1,5 @@
 """The tools by which the agents of a tree work together: starts, merges in spawn order, messages."""
 
-from decimal import Decimal
 from typing import assert_never
 
 from pydantic import ValidationError
@@ -23,7 +22,7 @@ from .children import spawn, wait_for
 from .derive import AgentRefused
 from .describe import describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel, stop_if_cancelled
-from .ledger import Share, ShareRefused
+from .ledger import ShareRefused
 from .lineage import AgentMessage, BudgetAnswered, BudgetAsked
 from .messages import Observation, ToolCall
 from .payloads import Merged, MergeInput, MergeOutcome
@@ -214,15 +213,8 @@ def answer_asks(state: RunState) -> None:
 def _answer(state: RunState, child: Child, asked: BudgetAsked) -> BudgetAnswered:
     if child.got_more:
         return BudgetAnswered(granted=None, refusal="more budget is given once at most")
-    left = state.ledger.usd_left
-    usd = None
-    if left is not None:
-        usd = min(asked.usd or Decimal(0), left / 2)
-    more = Share(tokens=min(asked.tokens, state.ledger.tokens_left // 2), usd=usd)
-    if more.tokens < 1:
-        return BudgetAnswered(granted=None, refusal=state.ledger.exhausted("tokens"))
     try:
-        state.ledger = state.ledger.reserve(more)
+        state.ledger, more = state.ledger.grant(asked.tokens, asked.usd)
     except ShareRefused as refused:
         return BudgetAnswered(granted=None, refusal=str(refused))
     state.children.change(child.id, share=child.share.plus(more))

@@ -1,6 +1,5 @@
 """A sub-agent's contract, made from its parent's: never wider in anything."""
 
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,7 +14,7 @@ from .contract import (
     Verification,
 )
 from .describe import describe_errors
-from .ledger import Ledger, Share
+from .ledger import Ledger, Share, part_of
 from .mcp_contract import McpServer
 from .policy import PolicySpec, policy_of
 
@@ -157,7 +156,7 @@ def share_of(task: AgentTask, ledger: Ledger, among: int) -> Share:
     tokens = task.tokens or ledger.tokens_left // (2 * among)
     usd, left = task.usd, ledger.usd_left
     if usd is None and left is not None:
-        usd = (left / (2 * among)).quantize(Decimal("0.000001"), rounding="ROUND_FLOOR")
+        usd = part_of(left, 2 * among)
     if tokens < 1:
         raise AgentRefused(ledger.exhausted("tokens"))
     if usd is not None and usd <= 0:

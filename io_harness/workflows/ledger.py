@@ -12,6 +12,8 @@ LEAST_OUTPUT_TOKENS = 256
 CALL_OVERHEAD_TOKENS = 1_000
 """What a provider adds to a request of its own (tool preambles, role markers)."""
 _MILLION = Decimal(1_000_000)
+_MILLIONTH = Decimal("0.000001")
+"""The finest amount that a budget may name."""
 
 
 class BudgetEnded(Exception):
@@ -110,6 +112,21 @@ class Ledger(Record):
             spent = Spend(usage=Usage(input=share.tokens), usd=share.usd or Decimal(0))
         freed = self.reserved.plus(Share(tokens=-share.tokens, usd=-(share.usd or Decimal(0))))
         return self.model_copy(update={"reserved": freed, "descendants": self.descendants + spent})
+
+    def grant(self, tokens: int, usd: Decimal | None) -> "tuple[Ledger, Share]":
+        """Set more aside for a sub-agent that asks: that much, but not over half of what is left.
+
+        Raises:
+            ShareRefused: nothing is left.
+        """
+        left = self.usd_left
+        more = Share(
+            tokens=min(tokens, self.tokens_left // 2),
+            usd=None if left is None else min(usd or Decimal(0), part_of(left, 2)),
+        )
+        if more.tokens < 1:
+            raise ShareRefused(self.exhausted("tokens"))
+        return self.reserve(more), more
 
     def extended(self, more: Share) -> "Ledger":
         """The ledger of a sub-agent whose parent set more aside for it."""
@@ -242,6 +259,11 @@ class Ledger(Record):
 
     def _spent(self, **changes: object) -> "Ledger":
         return self.model_copy(update={"spend": self.spend.model_copy(update=changes)})
+
+
+def part_of(usd: Decimal, parts: int) -> Decimal:
+    """One of so many equal parts, down to a millionth of a dollar."""
+    return (usd / parts).quantize(_MILLIONTH, rounding=ROUND_FLOOR)
 
 
 def _is_smaller(of_tree: Decimal | int | None, own: Decimal | int | None) -> bool:

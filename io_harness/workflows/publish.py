@@ -1,5 +1,6 @@
 """What people see of a run in the Temporal UI: its details page and its search attributes."""
 
+from collections import Counter
 from typing import Any
 
 from temporalio import workflow
@@ -12,6 +13,7 @@ from .state import RunState
 
 _PREVIEW_CHARS = 6_000
 _TARGET_CHARS = 300
+_SHOWN_AGENTS = 30
 _ATTRIBUTE_STEPS = 50
 """Step and spend are written every so many steps: each write is an event of history."""
 
@@ -62,9 +64,7 @@ def details(state: RunState) -> str:
         f"- working time: {spend.working_seconds:.0f} of {budget.working_seconds} s",
     ]
     if state.children.known:
-        parts.append(
-            "### Sub-agents\n" + "\n".join(_agent(c) for c in state.children.known.values())
-        )
+        parts.append(_agents(tuple(state.children.known.values())))
     if state.plan.items:
         parts.append("### Plan\n" + state.plan.markdown())
     if state.verification is not None:
@@ -77,6 +77,17 @@ def details(state: RunState) -> str:
         for pending in (*state.book.pending, *state.tree.pending)
     ]
     return "\n\n".join(parts)
+
+
+def _agents(children: tuple[Child, ...]) -> str:
+    """Those that have not ended first."""
+    states = Counter(child.state for child in children)
+    counts = ", ".join(f"{number} {state}" for state, number in states.items())
+    shown = sorted(children, key=lambda child: child.ended)[:_SHOWN_AGENTS]
+    lines = [f"### Sub-agents: {counts}", *map(_agent, shown)]
+    if len(shown) < len(children):
+        lines.append(f"- and {len(children) - len(shown)} more")
+    return "\n".join(lines)
 
 
 def _agent(child: Child) -> str:

@@ -1,19 +1,23 @@
 """A tree's ceiling holds by construction, whatever is spent, dies or comes back."""
 
+import contextlib
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from io_harness.workflows.contract import Budget, Model
+from io_harness.workflows.contract import Budget, Model, Price
 from io_harness.workflows.ledger import BudgetEnded, Ceiling, Ledger, Share, ShareRefused
 from io_harness.workflows.result import Spend, Usage
 from io_harness.workflows.slots import Slots
 
 MODEL = Model(provider="replay", name="m")
+PRICE = Price(input=Decimal(2), output=Decimal(9), cache_write=Decimal(3))
+TOKENS = 150_000
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["call", "spawn", "return", "die"]),
+        st.sampled_from(["call", "call", "spawn", "ask", "return", "die"]),
         st.integers(0, 9),
         st.integers(1, 40_000),
     ),
@@ -21,50 +25,66 @@ ACTS = st.lists(
 )
 
 
+@dataclass
 class Agent:
-    def __init__(self, ledger: Ledger, parent: "Agent | None", share: Share | None) -> None:
-        self.ledger, self.parent, self.share = ledger, parent, share
-        self.children: list[Agent] = []
+    ledger: Ledger
+    parent: "Agent | None" = None
+    share: Share = field(default_factory=lambda: Share(tokens=0))
+    children: list["Agent"] = field(default_factory=list)
 
-    def spent(self) -> int:
-        return self.ledger.spend.usage.total + self.ledger.descendants.usage.total
+    def call(self, amount: int) -> Spend:
+        """Spends as much as the ledger permits, at the dearest price of the input."""
+        output = self.ledger.model_call(input_tokens=amount, model=MODEL, price=PRICE)
+        used = Usage(cache_write=amount, output=output)
+        usd = (3 * Decimal(amount) + 9 * Decimal(output)) / 1_000_000
+        self.ledger = self.ledger.settle(used, usd)
+        return Spend(usage=used, usd=usd)
+
+    def spawn(self, amount: int) -> "Agent":
+        share = Share(tokens=amount, usd=Decimal(amount) / 200_000)
+        self.ledger = self.ledger.reserve(share)
+        budget = Budget(steps=10_000, tokens=amount, usd=share.usd)
+        self.children.append(Agent(Ledger(budget=budget), self, share))
+        return self.children[-1]
+
+    def ask(self, amount: int) -> None:
+        if self.parent is not None:
+            self.parent.ledger, more = self.parent.ledger.grant(amount, Decimal(amount) / 200_000)
+            self.share, self.ledger = self.share.plus(more), self.ledger.extended(more)
+
+    def end(self, *, returns: bool) -> bool:
+        """Whether it could: an agent ends after its sub-agents, and the root stays."""
+        if self.parent is None or self.children:
+            return False
+        spent = self.ledger.spend + self.ledger.descendants
+        self.parent.ledger = self.parent.ledger.give_back(self.share, spent if returns else None)
+        self.parent.children.remove(self)
+        return True
 
 
-@given(acts=ACTS, ceiling=st.integers(1_000, 200_000))
-def test_no_tree_passes_its_ceiling(acts: list[tuple[str, int, int]], ceiling: int) -> None:
+@given(acts=ACTS, tokens=st.integers(1_000, 200_000), cents=st.integers(1, 200))
+def test_no_tree_passes_its_ceiling(
+    acts: list[tuple[str, int, int]], tokens: int, cents: int
+) -> None:
+    ceiling = Ceiling(tokens=tokens, usd=Decimal(cents) / 100)
     root = Agent(
-        Ledger(budget=Budget(steps=10_000, tokens=150_000), ceiling=Ceiling(tokens=ceiling)),
-        None,
-        None,
+        Ledger(budget=Budget(steps=10_000, tokens=TOKENS, usd=Decimal(1)), ceiling=ceiling)
     )
-    alive, really = [root], 0
+    alive, really = [root], Spend()
     for act, which, amount in acts:
         agent = alive[which % len(alive)]
-        if act == "call":
-            try:
-                output = agent.ledger.model_call(input_tokens=amount, model=MODEL, price=None)
-            except BudgetEnded:
-                continue
-            used = Usage(input=amount, output=output)
-            agent.ledger = agent.ledger.settle(used, Decimal(0))
-            really += used.total
-        elif act == "spawn":
-            share = Share(tokens=amount)
-            try:
-                agent.ledger = agent.ledger.reserve(share)
-            except ShareRefused:
-                continue
-            child = Agent(Ledger(budget=Budget(steps=10_000, tokens=amount)), agent, share)
-            agent.children.append(child)
-            alive.append(child)
-        elif agent.parent is not None and agent.share is not None and not agent.children:
-            total = Spend(usage=Usage(input=agent.spent())) if act == "return" else None
-            agent.parent.ledger = agent.parent.ledger.give_back(agent.share, total)
-            agent.parent.children.remove(agent)
-            alive.remove(agent)
-        assert really <= min(ceiling, 150_000)
-        assert root.ledger.tokens_committed <= min(ceiling, 150_000)
-        assert root.ledger.tokens_committed >= really
+        with contextlib.suppress(BudgetEnded, ShareRefused):
+            match act:
+                case "call":
+                    really += agent.call(amount)
+                case "spawn":
+                    alive.append(agent.spawn(amount))
+                case "ask":
+                    agent.ask(amount)
+                case _ if agent.end(returns=act == "return"):
+                    alive.remove(agent)
+        assert really.usage.total <= root.ledger.tokens_committed <= min(tokens, TOKENS)
+        assert really.usd <= root.ledger.usd_committed <= min(Decimal(cents) / 100, 1)
 
 
 def test_what_is_not_spent_comes_back() -> None:
