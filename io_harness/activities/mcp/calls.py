@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PREVIEW_ARGUMENTS = 8_000
 _PREVIEW_DESCRIPTION = 1_000
-_WIDTH = 80
+_WIDTH = 64
 _UNKNOWN = "It may or may not have had its effect."
 
 

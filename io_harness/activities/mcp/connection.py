@@ -44,6 +44,10 @@ _CLIENT = types.Implementation(name="io-harness", version=__version__)
 
 
 class _Dispatcher(JSONRPCDispatcher[Any]):
+    def __init__(self, reading: Any, writing: Any, link: Link) -> None:
+        super().__init__(reading, writing)
+        self._link = link
+
     async def send_raw_request(
         self,
         method: str,
@@ -52,13 +56,17 @@ class _Dispatcher(JSONRPCDispatcher[Any]):
         *,
         _related_request_id: types.RequestId | None = None,
     ) -> dict[str, Any]:
-        """A result that doesn't say of which type it is, is complete (SEP-2322). The package would
-        take it for an invalid one."""
-        raw = await super().send_raw_request(
-            method, params, opts, _related_request_id=_related_request_id
-        )
-        raw.setdefault("resultType", "complete")
-        return raw
+        """The answer without secrets. A result that doesn't say of which type it is, is complete
+        (SEP-2322); the package would take it for an invalid one."""
+        try:
+            raw = await super().send_raw_request(
+                method, params, opts, _related_request_id=_related_request_id
+            )
+        except MCPError as error:
+            raise MCPError(error.code, self._link.shown(error.error.message)) from None
+        shown: dict[str, Any] = self._link.shown_within(raw)
+        shown.setdefault("resultType", "complete")
+        return shown
 
 
 class _Session(ClientSession):
@@ -148,7 +156,7 @@ class Connection:
             async with (
                 self._open_streams(self.link) as (reading, writing),
                 _Session(
-                    dispatcher=_Dispatcher(reading, writing),
+                    dispatcher=_Dispatcher(reading, writing, self.link),
                     client_info=_CLIENT,
                     message_handler=self._heard,
                     elicitation_callback=self._asked
@@ -219,7 +227,8 @@ class Connection:
         """An older server asks in the middle of a call; of several, it is taken for the newest's."""
         if not self._asking:
             return types.ElicitResult(action="decline")
-        return self._asking[-1].answer(params)
+        shown = self.link.shown_within(params.model_dump(mode="json", by_alias=True))
+        return self._asking[-1].answer(type(params).model_validate(shown))
 
     @asynccontextmanager
     async def _listening(self, session: _Session) -> AsyncIterator[None]:
@@ -406,9 +415,9 @@ class Connection:
         """With what helps to find out why: what it printed, and its standard error."""
         parts = [what]
         if self.link.noise:
-            parts.append(f"its output is not MCP, it begins: {self.link.noise!r}")
+            parts.append(f"its output is not MCP, it begins: {self.link.shown(self.link.noise)!r}")
         if tail := self.link.tail():
-            parts.append(f"its standard error ends:\n{tail}")
+            parts.append(f"its standard error ends:\n{self.link.shown(tail)}")
         return "; ".join(parts)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from .errors import McpFailure
 from .text import one_line
@@ -13,6 +14,8 @@ CLOSED = "the connection was closed"
 _WINDOW_SECONDS = 10.0
 _MESSAGES_PER_WINDOW = 2_000
 _GARBAGE_LINES = 1_000
+_SHORTEST_SECRET = 6
+"""What is shorter stands in too many texts to be told from them."""
 
 
 class Link:
@@ -30,6 +33,7 @@ class Link:
         """The first line that was no message; empty if none was."""
         self.tail: Callable[[], str] = str
         """The last of the server's standard error, where it has one."""
+        self._secrets: set[str] = set()
         self._garbage = 0
         self._window = 0.0
         self._count = 0
@@ -45,6 +49,30 @@ class Link:
             self.reason = reason
             self.failure = failure
             self.ended.set()
+
+    def hide(self, *secrets: str) -> None:
+        """The server is given these. What it says is shown without them: a server that repeats its
+        token in an error would else write it into history."""
+        words = {word for secret in secrets for word in (secret, *secret.split()[-1:])}
+        self._secrets |= {word for word in words if len(word) >= _SHORTEST_SECRET}
+
+    def shown(self, text: str) -> str:
+        """The text without the secrets that the server was given."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "[secret]")
+        return text
+
+    def shown_within(self, value: Any) -> Any:
+        """`shown` of every text in a JSON value."""
+        match value:
+            case str():
+                return self.shown(value)
+            case list():
+                return [self.shown_within(item) for item in value]
+            case dict():
+                return {self.shown(key): self.shown_within(item) for key, item in value.items()}
+            case _:
+                return value
 
     def count(self) -> None:
         """A message came. A flood ends the transport: each costs time that other runs need."""

@@ -14,6 +14,7 @@ from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.workspace import open_copy
 from io_harness.activities.workspace_policy import RunPolicies
+from io_harness.sandbox.egress import BadHost
 from io_harness.workflows.mcp import ListMcpToolsInput, McpListing, McpTools, McpUnchanged
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval
 
@@ -128,6 +129,11 @@ def _asks(servers: tuple["Server", ...], place: Place) -> tuple[ApprovalRequest,
             require_start(server, place.gate, place.root)
         except ApprovalNeeded as needed:
             requests.append(needed.request)
+        except BadHost as error:
+            raise failure(
+                "McpServerRefused",
+                f"the address of the MCP server {server.id} is of no use: {error}",
+            ) from error
         except Refused as refused:
             raise failure(
                 "McpServerRefused",

@@ -128,7 +128,9 @@ async def open_streams(
 
             reaches = may_reach_network(place.policy)
             net = through_proxy(network.proxy, session) if reaches else sandbox.NetNone()
-            plan = _plan(server, place, settings, net)
+            given = resolve(server.env, server, settings)
+            link.hide(*given.values())
+            plan = _plan(server, place, settings, given, net)
             async with stdio_link(plan, link) as streams:
                 yield streams
         case HttpServer():
@@ -139,6 +141,7 @@ async def open_streams(
             from .oauth.choice import proof_for
 
             headers = resolve(server.headers, server, settings)
+            link.hide(*headers.values())
             proof = proof_for(server, settings, link)
             seconds = float(server.connect_seconds)
             resolver = network.proxy.resolver
@@ -164,8 +167,14 @@ def _egress(server: "Server", place: Place, network: RunNetwork) -> Session:
     return network.session(place.run_key, GateJudge(place.gate), answer)
 
 
-def _plan(server: StdioServer, place: Place, settings: Settings, net: sandbox.Net) -> sandbox.Plan:
-    given = place.contract.sandbox.limits
+def _plan(
+    server: StdioServer,
+    place: Place,
+    settings: Settings,
+    given: dict[str, str],
+    net: sandbox.Net,
+) -> sandbox.Plan:
+    limits = place.contract.sandbox.limits
     root = place.root
     if server.workspace == "none":
         root = settings.data_dir / "runs" / place.run_key / f"mcp-{server.id}"
@@ -178,14 +187,14 @@ def _plan(server: StdioServer, place: Place, settings: Settings, net: sandbox.Ne
         read_only_roots=(*interpreter_roots(), *map(Path, server.read)),
         writable_roots=tuple(map(Path, server.write)),
         protected=sandbox.protected_in(root) if server.workspace == "write" else (),
-        env=sandbox.base_env() | resolve(server.env, server, settings),
+        env=sandbox.base_env() | given,
         limits=sandbox.Limits(
-            cpu_seconds=given.cpu_seconds * _LIFETIME_FACTOR,
-            memory_bytes=given.memory_mb * _MIB,
-            processes=given.processes,
-            open_files=given.open_files,
-            file_bytes=given.file_mb * _MIB,
-            tmp_bytes=given.tmp_mb * _MIB,
+            cpu_seconds=limits.cpu_seconds * _LIFETIME_FACTOR,
+            memory_bytes=limits.memory_mb * _MIB,
+            processes=limits.processes,
+            open_files=limits.open_files,
+            file_bytes=limits.file_mb * _MIB,
+            tmp_bytes=limits.tmp_mb * _MIB,
             output_bytes=_STDERR_BYTES,
         ),
         net=net,

@@ -117,6 +117,8 @@ class OldServer:
         self.forgotten: set[str] = set()
         self.headers: list[dict[str, str]] = []
         self.calls = 0
+        self.repeats = False
+        """Says what it was sent to prove who asks."""
 
     def forget(self) -> None:
         self.forgotten |= set(self.sessions)
@@ -126,6 +128,7 @@ class OldServer:
         if request.method != "POST":
             return Response(status_code=405)
         message = json.loads(await request.body())
+        sent = f"you sent {request.headers.get('authorization')}"
         method, session = message.get("method"), request.headers.get("mcp-session-id")
         if method == "initialize":
             self.sessions.append(f"s{len(self.sessions)}")
@@ -143,9 +146,13 @@ class OldServer:
             return Response(status_code=202)
         if method == "tools/list":
             tools = [{"name": "ping", "inputSchema": {"type": "object"}}]
+            if self.repeats:
+                tools[0]["description"] = sent
             return self._answer(message, {"tools": tools})
         if method == "tools/call":
             self.calls += 1
+            if self.repeats:
+                return self._answer(message, {"content": [{"type": "text", "text": sent}]})
             return self._answer(message, {"content": [{"type": "text", "text": f"in {session}"}]})
         return JSONResponse(
             {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}}

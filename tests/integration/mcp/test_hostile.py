@@ -255,7 +255,9 @@ async def test_it_sees_no_variable_of_the_worker_but_those_it_is_given(
     given = (
         await rig.call(hostile(id="h2", env={"TOKEN": "env:MCP_TEST_TOKEN"}), "environment")
     ).text
-    assert json.loads(given)["env"]["TOKEN"] == "token-value"
+    # It has the value: that, and nothing else, is shown so.
+    assert json.loads(given)["env"]["TOKEN"] == "[secret]"
+    assert "token-value" not in given
     assert "worker-secret" not in given
 
 

@@ -163,6 +163,16 @@ async def test_the_reference_server_over_http_in_a_run(start: Start) -> None:
         assert result.outcome is Outcome.FINISHED, result.reason
 
 
+async def test_an_address_that_programs_read_differently_ends_the_run(start: Start) -> None:
+    run = await start(
+        turn(call("finish", summary="done")),
+        mcp_servers=[{"kind": "http", "id": "web", "url": "http://127.1/mcp"}],
+    )
+    result = await run.result()
+    assert result.code == "McpServerRefused"
+    assert "the address of the MCP server web is of no use" in result.reason
+
+
 async def test_a_run_whose_policy_does_not_allow_the_host_ends_before_the_first_call(
     start: Start,
 ) -> None:

@@ -195,6 +195,17 @@ async def test_what_a_token_endpoint_answers_gets_into_no_error_and_no_log(
     assert SECRET not in caplog.text
 
 
+async def test_a_server_that_repeats_its_token_does_not_bring_it_into_history(
+    rig: Rig, server: Protected
+) -> None:
+    server.mcp.repeats = True
+    seen = await rig.call(by_secret(server), "ping")
+    assert seen.text == "you sent [secret]"
+    (token,) = server.authority.valid
+    assert token not in rig.recorded.model_dump_json()
+    assert "[secret]" in rig.recorded.model_dump_json()
+
+
 async def test_a_login_is_kept_for_the_worker_readable_by_its_owner_alone(
     rig: Rig, server: Protected
 ) -> None:

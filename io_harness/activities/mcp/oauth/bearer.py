@@ -61,6 +61,7 @@ class KeptBearer(httpx2.Auth):
                     if held.is_over or held.access_token == refused:
                         answer = yield self._renewal(held)
                         held = await self._renewed(held, answer)
+            self._link.hide(held.access_token)
             request.headers["Authorization"] = f"Bearer {held.access_token}"
             response = yield request
             if response.status_code != 401:

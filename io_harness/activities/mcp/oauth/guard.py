@@ -128,11 +128,15 @@ class Guarded(httpx2.Auth):
     def _authorize(self, request: httpx2.Request) -> str | None:
         """Give the request the token at hand, also one that may be over: the server says so."""
         if tokens := self._flow.context.current_tokens:
+            self._link.hide(tokens.access_token)
             request.headers["Authorization"] = f"Bearer {tokens.access_token}"
         return _token(request)
 
     def _bounded(self, outgoing: httpx2.Request, request: httpx2.Request) -> httpx2.Request:
-        return outgoing if outgoing is request else bounded(outgoing, self._url, self._seconds)
+        if outgoing is not request:
+            return bounded(outgoing, self._url, self._seconds)
+        self._link.hide(_token(request) or "")
+        return request
 
     def _failed(self, error: Exception) -> NotAuthorized:
         match error:
