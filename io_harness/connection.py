@@ -24,7 +24,7 @@ from io_harness.server import Held, Server, embedded_server
 from io_harness.workflows.attributes import NAMES
 
 _DEFAULT_TARGET = "localhost:7233"
-_CONNECT_SECONDS = 10
+_CONNECT_SECONDS = 20
 _CLOUD_SUFFIX = ".tmprl.cloud"
 _CLOUD_UI = "https://cloud.temporal.io"
 

@@ -33,7 +33,11 @@ from io_harness.activities.network import RunNetwork
 from io_harness.activities.pieces import Pieces
 from io_harness.activities.run_reader import RunReader
 from io_harness.activities.settings import Settings
-from io_harness.activities.store import SnapshotStore
+from io_harness.activities.shared_store import (
+    SharedSnapshotStore,
+    SharingInterceptor,
+    store_of,
+)
 from io_harness.activities.tools.base import AnyTool
 from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
@@ -86,7 +90,7 @@ class HarnessPlugin(SimplePlugin):
         self._codec = codec
         self._registry = ToolRegistry(tools)
         reader = RunReader()
-        store = SnapshotStore(self._settings.data_dir)
+        store = store_of(self._settings)
         network = RunNetwork()
         self._mcp = McpToolbox(self._settings, reader, store, network)
         self._jobs = JobTable(self._settings.data_dir)
@@ -120,6 +124,9 @@ class HarnessPlugin(SimplePlugin):
             workflows=_with_agent_run,
             activities=self._with_activities,
             workflow_runner=_passing_through,
+            interceptors=[SharingInterceptor(store)]
+            if isinstance(store, SharedSnapshotStore)
+            else None,
             run_context=self._running,
         )
 

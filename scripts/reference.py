@@ -38,6 +38,8 @@ ENVIRONMENT = {
     "OPENROUTER_API_KEY": "Key of the provider `openrouter`. Read by the worker only.",
     "*_FILE": "With the name of any credential before it: a file that holds its value, where the "
     "variable itself is not set.",
+    "IO_HARNESS_SNAPSHOTS": "A git repository through which the workers of several hosts share "
+    "snapshots.",
     "IO_HARNESS_CREDENTIALS": "Further variables that contracts may name as `env:NAME`, "
     "comma-separated.",
     "IO_HARNESS_DATA": "Where a host keeps snapshots, working copies, outputs and the embedded "

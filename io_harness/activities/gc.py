@@ -15,6 +15,7 @@ from .checkout import CopyPaths
 from .ignored import in_thread
 from .locks import file_lock
 from .settings import Settings
+from .shared_store import SharedSnapshotStore
 from .store import REFS, SnapshotStore, UnknownSnapshot
 from .trees import remove_tree
 
@@ -137,6 +138,8 @@ async def collect(garbage: Garbage, settings: Settings, store: SnapshotStore, ag
         async with file_lock(paths.lock):
             await _remove(paths.directory)
             paths.lock.unlink(missing_ok=True)
+    if garbage.runs and isinstance(store, SharedSnapshotStore):
+        await store.drop(garbage.runs)
     for key in garbage.runs:
         refs = await store.git().out("for-each-ref", "--format=delete %(refname)", f"{REFS}/{key}/")
         await store.git().run("update-ref", "--stdin", stdin=refs)

@@ -17,16 +17,24 @@ class Settings:
     """Names of environment variables that contracts may refer to as credentials."""
     record: Path | None = None
     """File to which model calls are recorded, for the provider `replay`."""
+    shared_store: str | None = None
+    """URL or path of a git repository through which several hosts share snapshots; None: this host's
+    store is for itself."""
 
     @staticmethod
     def from_env() -> "Settings":
-        """Read `IO_HARNESS_DATA` (default: `$XDG_DATA_HOME/io-harness`) and
-        `IO_HARNESS_CREDENTIALS` (comma-separated names, added to the known providers')."""
+        """Read `IO_HARNESS_DATA` (default: `$XDG_DATA_HOME/io-harness`), `IO_HARNESS_SNAPSHOTS` (a git
+        repository) and `IO_HARNESS_CREDENTIALS` (comma-separated names, added to the known
+        providers')."""
         data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
         data = os.environ.get("IO_HARNESS_DATA") or str(Path(data_home) / "io-harness")
         named = os.environ.get("IO_HARNESS_CREDENTIALS", "")
         extra = frozenset(name.strip() for name in named.split(",") if name.strip())
-        return Settings(data_dir=Path(data).absolute(), credentials=DEFAULT_CREDENTIALS | extra)
+        return Settings(
+            data_dir=Path(data).absolute(),
+            credentials=DEFAULT_CREDENTIALS | extra,
+            shared_store=os.environ.get("IO_HARNESS_SNAPSHOTS") or None,
+        )
 
 
 class CredentialUnreadable(Exception):

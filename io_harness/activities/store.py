@@ -142,6 +142,7 @@ class SnapshotStore:
         Raises:
             UnknownSnapshot: the store has no first snapshot of the run.
         """
+        await self.ready()
         base = await self.ref(run_key, "base")
         if base is None:
             raise UnknownSnapshot(ref_of(run_key, "base"), self.path)

@@ -215,7 +215,13 @@ _WORKSPACES = {
     "UnknownSnapshot": ErrorCode(
         Exit.WORKSPACE,
         "The snapshot store of this host doesn't have the run's snapshot.",
-        "Give all hosts that serve one queue the same `IO_HARNESS_DATA` store.",
+        "Have all hosts that serve one queue share their snapshots: `IO_HARNESS_SNAPSHOTS`.",
+    ),
+    "SnapshotsUnreachable": ErrorCode(
+        Exit.WORKSPACE,
+        "The git repository through which hosts share snapshots can't be used.",
+        "Read git's words in the message: does it exist, may the worker's user fetch and push there?",
+        retried=True,
     ),
     "WorkspaceFailure": ErrorCode(
         Exit.WORKSPACE,

@@ -239,7 +239,7 @@ Property = Literal[
 class SandboxSpec(Strict):
     task_queue: NonEmpty | None = None
     """Queue of the workers that run tools, verification and landing; None: the run's own queue. Such
-    workers need no model's credentials. With several hosts they need the same snapshot store."""
+    workers need no model's credentials. On other hosts they need a shared snapshot store."""
     limits: Limits = Limits()
     env: tuple[NonEmpty, ...] = ()
     """Names of worker variables that sandboxed commands may see, besides the basic ones."""

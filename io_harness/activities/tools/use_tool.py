@@ -5,6 +5,7 @@ from collections.abc import Callable
 from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 
+from io_harness.activities.failure import told
 from io_harness.activities.gate import Gate, Refused
 from io_harness.activities.heartbeat import heartbeating
 from io_harness.activities.mcp.toolbox import McpToolbox
@@ -63,12 +64,13 @@ class ToolActivities:
         """Run the call on the working copy at `given.base`. What the model did wrong, and what the
         policy refuses, is an observation; only failures of the harness itself raise."""
         async with heartbeating() as progress:
-            contract = await self._reader.contract(given.run)
-            call = await self._call(given)
-            with tool_call(given, call) as told:
-                outcome = await self._outcome(given, contract, call, progress)
-                told.came_of(outcome)
-                return outcome
+            with told():
+                contract = await self._reader.contract(given.run)
+                call = await self._call(given)
+                with tool_call(given, call) as traced:
+                    outcome = await self._outcome(given, contract, call, progress)
+                    traced.came_of(outcome)
+                    return outcome
 
     async def _outcome(
         self,
