@@ -330,6 +330,51 @@ async def end(mark: str) -> None:
                 os.kill(int(path.parent.name), signal.SIGKILL)
 
 
+DYING = """
+import asyncio, os, sys
+from pathlib import Path
+from io_harness import sandbox
+from io_harness.sandbox.linux import bubblewrap_run
+backend, here, mark, moment = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+asyncio.run(sandbox.probe(backend))
+def die(*args, **named):
+    os.kill(os.getpid(), 9)
+match moment:
+    case "wrapper started": bubblewrap_run.Launch.prepare = die
+    case "command's process made": bubblewrap_run.set_limits = die
+    case "never": pass
+plan = sandbox.Plan(argv=("sh", "-c", "echo begun > ran; setsid sleep 100 &"), cwd=here,
+    workspace=here, env={"PATH": "/usr/bin:/bin", "MARK": mark})
+asyncio.run(sandbox.run(plan, backend=backend))
+"""
+
+
+@pytest.mark.parametrize("moment", ["wrapper started", "command's process made", "never"])
+async def test_a_worker_killed_in_the_middle_of_a_start_leaves_nothing(
+    backend: str, tmp_path: Path, moment: str
+) -> None:
+    """The command never begins, and the wrapper ends although it was not yet bound to the worker."""
+    mark = secrets.token_hex(16)
+    words = [sys.executable, "-c", DYING, backend, str(tmp_path), mark, moment]
+    done = await asyncio.to_thread(subprocess.run, words, cwd=Path(__file__).parents[2])
+    assert done.returncode == (0 if moment == "never" else -signal.SIGKILL)
+    for _ in range(100):
+        if not environs_with(mark):
+            break
+        await asyncio.sleep(0.05)
+    assert environs_with(mark) == []
+    assert (tmp_path / "ran").exists() == (moment == "never")
+
+
+def environs_with(mark: str) -> list[Path]:
+    found: list[Path] = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in path.read_bytes():
+                found.append(path)
+    return found
+
+
 @pytest.mark.parametrize("seconds", [0, 0.001, 0.005, 0.02, 0.1])
 async def test_a_cancelled_command_leaves_nothing(
     backend: str, tmp_path: Path, seconds: float

@@ -2,8 +2,11 @@
 there. Run as a script: `python -I -S broker.py FD`.
 
 Joining a user namespace needs a process of one thread, which a worker is not. One request is one
-datagram of JSON on the socket, with file descriptors; so is one answer. It ends when the socket is
-closed, so it never outlives the worker.
+datagram of JSON on the socket, with file descriptors; so is one answer.
+
+It leads a process group, to which every wrapper belongs until its command begins. When the worker is
+gone, and the socket with it, it ends the group: a wrapper in the middle of its start has not yet
+tied its life to the worker's.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ def main() -> None:
         if os.WIFSIGNALED(status):
             _send(channel, {"error": f"ended by signal {os.WTERMSIG(status)}"})
         elif os.WEXITSTATUS(status) == CLOSED:
-            return
+            os.killpg(0, signal.SIGKILL)
 
 
 def _serve_one(channel: socket.socket) -> int:

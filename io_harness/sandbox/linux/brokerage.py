@@ -32,7 +32,7 @@ class _Broker:
                 stdin=subprocess.DEVNULL,
                 env={},
                 cwd="/",
-                start_new_session=True,
+                process_group=0,
             )
 
     def ask(self, request: dict[str, Any], fds: Sequence[int], expected: int) -> list[int]:
@@ -46,22 +46,35 @@ class _Broker:
         return received
 
     def end(self) -> None:
-        self._channel.close()
+        """Killed first: on a closed channel it would take the whole group along."""
         self.process.kill()
         self.process.wait()
+        self._channel.close()
 
 
 _broker: list[_Broker] = []
 
 
+def _living() -> _Broker:
+    """With `_lock` held."""
+    if _broker and _broker[0].process.poll() is not None:
+        _broker.pop().end()
+    if not _broker:
+        _broker.append(_Broker())
+    return _broker[0]
+
+
+def wrapper_group() -> int:
+    """The process group to start wrappers in: it ends with this process, even when that is killed.
+    A background group gets no Ctrl-C of the worker's terminal either."""
+    with _lock:
+        return _living().process.pid
+
+
 def _ask(request: dict[str, Any], fds: Sequence[int], expected: int) -> list[int]:
     with _lock:
-        if _broker and _broker[0].process.poll() is not None:
-            _broker.pop().end()
-        if not _broker:
-            _broker.append(_Broker())
         try:
-            return _broker[0].ask(request, fds, expected)
+            return _living().ask(request, fds, expected)
         except (OSError, SandboxError) as error:
             # An answer that comes yet must not be taken for the next one's.
             _broker.pop().end()

@@ -19,6 +19,7 @@ from ..errors import SandboxError
 from ..isolation import Level, Property
 from ..plan import NetHost, NetProxy, Plan
 from . import native, seccomp
+from .brokerage import wrapper_group
 from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
 from .protect import protecting
@@ -190,6 +191,7 @@ def spawn(
     roots: tuple[Staged, ...],
 ) -> subprocess.Popen[bytes]:
     """Starts a wrapper; as root first gives the calling thread its stage and another user."""
+    group = wrapper_group()
     if root:
         stage(roots)
         native.become(RESERVED_UID, RESERVED_UID)
@@ -201,5 +203,5 @@ def spawn(
         stdout=stdio.stdout,
         stderr=stdio.stderr,
         pass_fds=passed,
-        start_new_session=True,  # a Ctrl-C at the worker's terminal is for the worker
+        process_group=group,
     )

@@ -28,7 +28,11 @@ class Wiring:
 
     def __init__(self) -> None:
         self.status_read, self.status_write = os.pipe2(os.O_CLOEXEC)
-        self.block_read, self.block_write = os.pipe2(os.O_CLOEXEC)
+        read, self.block_write = os.pipe2(os.O_CLOEXEC)
+        # The reader is a writer too: for a killed worker's wrapper it then never ends, which would
+        # be the sign to begin.
+        self.block_read = os.open(f"/proc/self/fd/{read}", os.O_RDWR | os.O_CLOEXEC)
+        os.close(read)
         self._far = [self.status_write, self.block_read]
         self._near = [self.status_read, self.block_write]
 

@@ -100,7 +100,6 @@ def become_command(config: Config, begun: int) -> None:
     the start."""
     try:
         die_with_parent(0 if config["namespaces"] else os.getppid())
-        os.setsid()
         if config["namespaces"]:
             libc.sethostname(b"sandbox", 7)
             if not config["namespaces"]["host_network"]:
@@ -111,6 +110,7 @@ def become_command(config: Config, begun: int) -> None:
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.read(config["block"], 1)
+        os.setsid()
         argv: list[str] = config["argv"]
         os.execve(argv[0], argv, config["env"])
     except BaseException as error:  # noqa: BLE001 - a forked child must not go on
