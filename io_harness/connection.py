@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, Plugin
@@ -61,12 +61,18 @@ class Connection:
     def address(self) -> str:
         return self.client.service_client.config.target_host
 
-    def ui(self, workflow_id: str, run_id: str | None = None) -> str | None:
-        """Address of the run in the Temporal UI, where it is known."""
+    def ui(
+        self,
+        workflow_id: str,
+        run_id: str | None = None,
+        page: Literal["history", "user-metadata"] = "history",
+    ) -> str | None:
+        """Address of the run in the Temporal UI, where it is known. What a run that waits asks is on
+        the page `user-metadata`, which needs the `run_id`."""
         root = self.server.ui if self.server else _ui_root(self.address)
         if root is None:
             return None
-        tail = f"/{run_id}/history" if run_id else ""
+        tail = f"/{run_id}/{page}" if run_id else ""
         return f"{root}/namespaces/{self.client.namespace}/workflows/{workflow_id}{tail}"
 
 

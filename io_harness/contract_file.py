@@ -47,13 +47,13 @@ def contract_fields(file: Path) -> tuple[dict[str, JsonValue], dict[Place, int]]
 
 
 def contract_from(
-    data: Mapping[str, JsonValue], where: str, lines: Mapping[Place, int] | None = None
+    data: Mapping[str, JsonValue], where: str, origins: Mapping[Place, int | str] | None = None
 ) -> TaskContract:
     """Validate contract fields.
 
     Args:
-        where: Names the origin in error messages.
-        lines: Line of each field, where known.
+        where: Names the origin of all in error messages.
+        origins: The line of each field, or the option that gave it, where known.
 
     Raises:
         ContractError: With one line per wrong field.
@@ -62,7 +62,7 @@ def contract_from(
         return TaskContract.model_validate(data)
     except ValidationError as error:
         problems = _problems(error.errors(include_url=False), data)
-    shown = [_line(path, what, lines or {}) for path, what in problems.items()]
+    shown = [_line(path, what, origins or {}) for path, what in problems.items()]
     count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
     raise ContractError("\n  ".join([f"{where} is not a valid contract ({count}):", *shown]))
 
@@ -196,10 +196,16 @@ def _show(value: object) -> str:
     return text if len(text) <= _SHOWN_VALUE else text[: _SHOWN_VALUE - 1] + "…"
 
 
-def _line(path: Place, what: str, lines: Mapping[Place, int]) -> str:
+def _line(path: Place, what: str, origins: Mapping[Place, int | str]) -> str:
     name = "".join(f".{p}" if str(p).isidentifier() else f"[{_show(p)}]" for p in path).lstrip(".")
-    known = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), None)
-    at = f"line {known}, " if known else ""
+    longest = (path[:n] for n in range(len(path), 0, -1))
+    match next((origins[place] for place in longest if place in origins), None):
+        case int(line):
+            at = f"line {line}, "
+        case str(option):
+            at = f"{option}: "
+        case None:
+            at = ""
     return f"{at}{name or 'contract'}: {what}"
 
 

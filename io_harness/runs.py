@@ -13,6 +13,7 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWork
 from temporalio.client import (
     Client,
     WorkflowExecution,
+    WorkflowExecutionStatus,
     WorkflowFailureError,
     WorkflowHandle,
     WorkflowUpdateFailedError,
@@ -32,12 +33,18 @@ from io_harness.workflows.status import RunStatus
 from io_harness.workflows.transcript import TranscriptPage
 
 WORKFLOW = "AgentRun"
+_WITHOUT_RESULT = {"failed": "Failed", "terminated": "Terminated", "timed_out": "TimedOut"}
+"""Ends of which the search attribute, written by the run itself, knows nothing."""
 _SUMMARY_BYTES = 200
 _WORKER_SILENT_SECONDS = 120  # two heartbeats of the SDK's default
 
 
 class NoSuchRun(Exception):
     """The namespace has no run of that id."""
+
+
+class HasEnded(NoSuchRun):
+    """The run was there, and can't be told anything any more."""
 
 
 class DecisionRejected(Exception):
@@ -55,6 +62,8 @@ class ListedRun(Record):
     """The harness's: working, waiting, or the outcome; None where the attribute isn't registered."""
     repo: str | None
     model: str | None
+    error: str | None = None
+    """Error code of a run that failed without a result."""
     step: int | None
     spend_usd: float | None
     started: datetime
@@ -95,13 +104,27 @@ async def list_runs(
     """The newest runs first.
 
     Args:
-        state: Only runs in this state (`waiting`, `working`, `success`, ...).
+        state: Only runs in this state (`waiting`, `working`, `success`, ...), or that Temporal calls
+            `failed`, `terminated` or `timed_out`.
     """
     query = f"WorkflowType = '{WORKFLOW}'"
-    if state is not None:
+    if state in _WITHOUT_RESULT:
+        query += f" AND ExecutionStatus = '{_WITHOUT_RESULT[state]}'"
+    elif state is not None:
         query += f" AND {attributes.STATE} = '{_quoted(state)}'"
     async for execution in client.list_workflows(query, limit=limit):
-        yield _listed(execution)
+        run = _listed(execution)
+        if execution.status is WorkflowExecutionStatus.FAILED:
+            run = run.model_copy(update={"error": await _error_of(client, run)})
+        yield run
+
+
+async def _error_of(client: Client, run: ListedRun) -> str | None:
+    try:
+        await client.get_workflow_handle(run.id, run_id=run.run_id).result()
+    except WorkflowFailureError as error:
+        return error.cause.type if isinstance(error.cause, ApplicationError) else None
+    return None
 
 
 async def waiting(client: Client) -> AsyncIterator[tuple[str, PendingApproval]]:
@@ -239,15 +262,17 @@ async def _pollers(client: Client, task_queue: str) -> set[str]:
 
 @contextmanager
 def named(run: str) -> Iterator[None]:
-    """Turn the server's answer that there is no such run into `NoSuchRun`."""
+    """Turn the server's answer that there is no such run, or none that goes on, into `NoSuchRun`."""
     try:
         yield
     except RPCError as error:
-        if error.status == RPCStatusCode.NOT_FOUND:
-            raise NoSuchRun(
-                f"there is no run {run!r} in this namespace, or it has ended"
-            ) from error
-        raise
+        if error.status != RPCStatusCode.NOT_FOUND:
+            raise
+        if "already completed" in error.message:
+            raise HasEnded(f"the run {run!r} has ended; `status` and `trace` tell how") from error
+        raise NoSuchRun(
+            f"there is no run {run!r} in this namespace; `list` names those there are"
+        ) from error
 
 
 def _listed(execution: WorkflowExecution) -> ListedRun:

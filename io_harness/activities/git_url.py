@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from temporalio.exceptions import ApplicationError
@@ -21,12 +22,13 @@ _PASSED = (
 )  # fmt: skip
 _UNADVERTISED = ("unadvertised object", "shallow", "not our ref")
 _NO_REF = ("couldn't find remote ref", "not our ref", "Invalid refspec", "bad revision")
+_NO_REPOSITORY = "does not appear to be a git repository"
 NO_ACCESS = (
     "Authentication failed",
     "could not read Username",
     "Permission denied",
     "not found",
-    "does not appear to be a git repository",
+    _NO_REPOSITORY,
     "Host key verification failed",
     "does not exist",
 )
@@ -130,6 +132,12 @@ def _explained(error: GitError, source: GitSource) -> ApplicationError:
     if any(sign in error.stderr for sign in _NO_REF):
         return failure("RefNotFound", f"workspace.ref: {source.url} has no {source.ref!r}")
     said = error.stderr.strip()
+    if Path(source.url).is_absolute() and Path(source.url).is_dir() and _NO_REPOSITORY in said:
+        return failure(
+            "SourceNotFound",
+            f"workspace.url: {source.url} is a directory, but no git repository; write it as "
+            "workspace.kind 'directory' with a path",
+        )
     if any(sign in said for sign in NO_ACCESS):
         return failure(
             "SourceNotFound",

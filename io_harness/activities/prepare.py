@@ -19,6 +19,7 @@ from .checkout import CopyPaths, check_out, clear
 from .child_copy import make_child_copy
 from .fresh import set_up
 from .gate import Gate
+from .git_url import remote
 from .ignored import bring_ignored, list_ignored
 from .instructions import repository_instructions
 from .landing.targets import check_landing
@@ -51,7 +52,7 @@ async def prepare(
     if origin is not None:
         base, root = await make_child_copy(store, settings, contract, run_key, origin, network)
     else:
-        await check_landing(contract, run_key)
+        await check_landing(contract, run_key, remote(store))
         paths = CopyPaths.of(settings, run_key)
         namespace = await namespace_id(client)
         async with file_lock(paths.lock) as lock:

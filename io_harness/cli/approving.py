@@ -38,7 +38,7 @@ async def show_waiting(*, as_json: bool) -> Exit:
             if as_json:
                 click.echo(json.dumps({"run": run, **pending.model_dump(mode="json")}))
                 continue
-            out.print(render.approval(pending))
+            out.print(render.approval(pending, run))
             name, request = shlex.quote(run), shlex.quote(pending.id)
             out.print(f"  io-harness approve {name} {request}")
             out.print(f"  io-harness deny {name} {request} --reason '...'")

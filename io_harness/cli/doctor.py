@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 class Finding(NamedTuple):
     name: str
-    ok: bool
+    ok: bool | None
+    """None: nothing is wrong, but less is possible than could be."""
     text: str
+
+
+_MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("FAIL", "red")}
 
 
 @click.command()
@@ -28,9 +32,9 @@ async def doctor() -> Exit:
     """Check what a run needs on this machine, and say what is missing."""
     failed = 0
     async for finding in findings():
-        failed += not finding.ok
-        mark = click.style("ok  ", fg="green") if finding.ok else click.style("FAIL", fg="red")
-        click.echo(f"{mark} {finding.name:<20} {finding.text}")
+        failed += finding.ok is False
+        word, colour = _MARKS[finding.ok]
+        click.echo(f"{click.style(f'{word:<4}', fg=colour)} {finding.name:<20} {finding.text}")
     return Exit.FAILED if failed else Exit.OK
 
 
@@ -122,14 +126,16 @@ async def _search_attributes(client: "Client") -> Finding:
         )
     except RPCError as error:
         text = f"can't be listed ({error}); runs work without them"
-        return Finding("search attributes", True, text)
+        return Finding("search attributes", None, text)
     missing = [name for name in NAMES if name not in known.custom_attributes]
     register = " ".join(f"--name {n} --type {NAMES[n]}" for n in missing)
     text = (
         f"missing: {', '.join(missing)}; runs work without them, lists know less. "
         f"`temporal operator search-attribute create {register}`"
     )
-    return Finding("search attributes", True, text if missing else "registered")
+    if missing:
+        return Finding("search attributes", None, text)
+    return Finding("search attributes", True, "registered")
 
 
 async def _stuck_runs(client: "Client") -> list[Finding]:
@@ -154,8 +160,12 @@ def _credentials() -> Finding:
         there = [name for name in names if credential(name)]
     except CredentialUnreadable as error:
         return Finding("credentials", False, str(error))
-    text = f"set: {', '.join(there)}" if there else f"none of {', '.join(names)} is set"
-    return Finding("credentials", True, text)
+    if there:
+        return Finding("credentials", True, f"set: {', '.join(there)}")
+    text = (
+        f"none of {', '.join(names)} is set; a hosted model needs its own, a local one needs none"
+    )
+    return Finding("credentials", None, text)
 
 
 async def _sandbox() -> list[Finding]:

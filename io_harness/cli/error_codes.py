@@ -144,17 +144,17 @@ _MODELS = {
         "Record it again, with the same workspace and contract.",
     ),
     "BadRecording": ErrorCode(
-        Exit.PROVIDER,
+        Exit.USAGE,
         "The recording for the provider `replay` can't be read.",
         "Check the path in `model.base_url` and the place in the file that the message names.",
     ),
     "UnknownProvider": ErrorCode(
-        Exit.PROVIDER,
+        Exit.USAGE,
         "`model.provider` names none that this worker has.",
         "Use one that the message lists, or register yours on the worker.",
     ),
     "MissingBaseUrl": ErrorCode(
-        Exit.PROVIDER,
+        Exit.USAGE,
         "The provider needs `model.base_url`, or the one given is no HTTP address.",
         "Give the server's address, with http:// or https://.",
     ),
@@ -164,7 +164,7 @@ _MODELS = {
         "Set the variable in the worker's environment; add its name to `IO_HARNESS_CREDENTIALS`.",
     ),
     "UnknownPrice": ErrorCode(
-        Exit.PROVIDER,
+        Exit.USAGE,
         "There is a budget in USD and the price of a model is not known.",
         "Give `model.price`, or set `budget.unpriced: allow`.",
     ),
@@ -188,7 +188,7 @@ _WORKSPACES = {
         "Make it readable for the worker, or list it in `workspace.exclude`.",
     ),
     "SourceUrlRefused": ErrorCode(
-        Exit.WORKSPACE,
+        Exit.USAGE,
         "The git URL holds a password, or has a scheme that is not taken.",
         "Use ssh, or https with a credential helper on the worker.",
     ),
@@ -245,7 +245,7 @@ _WORKSPACES = {
         "Install it; `io-harness doctor` shows what is found.",
     ),
     "NothingToVerify": ErrorCode(
-        Exit.WORKSPACE,
+        Exit.USAGE,
         "Verification was asked for, and the contract has neither criterion nor answer schema.",
         "Give the contract a `verification`.",
     ),

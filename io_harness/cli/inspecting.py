@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Literal
 
 import click
 from rich.table import Table
@@ -42,7 +43,8 @@ async def show_status(run: str, *, as_json: bool) -> Exit:
             out.print(visible(found.plan.markdown()), markup=False)
         for pending in found.pending:
             out.print(render.approval(pending))
-        if ui := connection.ui(run):
+        page: Literal["history", "user-metadata"] = "user-metadata" if found.pending else "history"
+        if ui := connection.ui(run, described.run_id, page):
             out.print(ui, soft_wrap=True)
         _hint(found)
     return Exit.OK
@@ -87,7 +89,7 @@ async def show_list(state: str | None, limit: int, *, as_json: bool) -> Exit:
     for run in found:
         table.add_row(
             run.id,
-            run.state or run.status,
+            _state(run),
             run.repo or "",
             run.model or "",
             "" if run.step is None else str(run.step),
@@ -96,6 +98,13 @@ async def show_list(state: str | None, limit: int, *, as_json: bool) -> Exit:
         )
     out.print(table)
     return Exit.OK
+
+
+def _state(run: runs.ListedRun) -> str:
+    """A run that ended without a result left its state as it was then."""
+    if run.status in ("failed", "terminated", "timed_out"):
+        return f"{run.status}: {run.error}" if run.error else run.status
+    return run.state or run.status
 
 
 async def show_trace(run: str, *, as_json: bool, verbose: bool) -> Exit:

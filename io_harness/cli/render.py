@@ -184,11 +184,15 @@ def landed_text(report: LandReport) -> str:
             assert_never(report)
 
 
-def approval(pending: PendingApproval) -> RenderableType:
-    """A request as a person is asked: what, why, and exactly what would happen."""
+def approval(pending: PendingApproval, run: str | None = None) -> RenderableType:
+    """A request as a person is asked: what, why, and exactly what would happen. `run` is named where
+    requests of several runs are shown."""
     request = pending.request
     head = Text.assemble(
-        ("approval needed  ", "yellow bold"), (f"{request.act} ", "bold"), visible(request.target)
+        (f"{run}  " if run else "", "bold"),
+        ("approval needed  ", "yellow bold"),
+        (f"{request.act} ", "bold"),
+        visible(request.target),
     )
     by = f" · by the sub-agent {visible(pending.agent)}" if pending.agent else ""
     why = Text(

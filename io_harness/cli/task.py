@@ -1,7 +1,7 @@
 """From the options of `run` to a contract."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import yaml
 from pydantic import JsonValue
 
 from io_harness.contract_file import ContractError, anchored, contract_fields, contract_from
+from io_harness.documents import Place
 from io_harness.workflows.contract import TaskContract
 
 
@@ -25,6 +26,17 @@ USUAL_MODELS = (
     UsualModel("OPENAI_API_KEY", "openai-responses", "gpt-5.1"),
     UsualModel("OPENROUTER_API_KEY", "openrouter", "anthropic/claude-sonnet-4.5"),
 )
+
+
+_OPTIONS = {
+    "goal": "--goal",
+    "verification": "--verify",
+    "workspace": "--workspace",
+    "model": "--model",
+    "policy": "--policy",
+    "landing": "--land",
+}
+"""Which option gives which section of the contract."""
 
 
 class NoModel(ContractError):
@@ -59,15 +71,22 @@ def build(
     here = Path.cwd()
     fields, lines = contract_fields(file) if file else ({}, {})
     overrides: dict[str, JsonValue] = dict(flags)
+    origins: dict[Place, int | str] = {**lines}
+    for section, value in flags.items():
+        origins |= dict.fromkeys(_places(value, (section,)), _OPTIONS[section])
     for setting in settings:
-        _set(overrides, setting)
+        place = _set(overrides, setting)
+        origins |= dict.fromkeys(_places(_at(overrides, place), place), f"--set {setting}")
     merged = _merged(fields, anchored(overrides, here))
     if file is None:
         merged.setdefault("workspace", {"kind": "directory", "path": str(here)})
         merged.setdefault("verification", {"kind": "none"})
         if "model" not in merged:
             merged["model"] = usual_model()
-    return contract_from(merged, str(file) if file else "the command line", lines)
+    where = "the command line"
+    if file is not None:
+        where = f"{file} with the options given" if overrides else str(file)
+    return contract_from(merged, where, origins)
 
 
 def model_fields(text: str) -> dict[str, JsonValue]:
@@ -94,7 +113,8 @@ def landing_fields(text: str) -> dict[str, JsonValue]:
             raise ContractError(f"--land {text!r}: write apply, branch, branch:NAME or patch:FILE")
 
 
-def _set(fields: dict[str, JsonValue], setting: str) -> None:
+def _set(fields: dict[str, JsonValue], setting: str) -> Place:
+    """Set the field, and say which it was."""
     path, equals, text = setting.partition("=")
     if not equals:
         raise ContractError(f"--set {setting!r}: write it as field=value, like budget.usd=1.5")
@@ -109,6 +129,27 @@ def _set(fields: dict[str, JsonValue], setting: str) -> None:
         here[parent] = below = dict(below) if isinstance(below, dict) else {}
         here = below
     here[last] = value
+    return (*parents, last)
+
+
+def _at(fields: Mapping[str, JsonValue], place: Place) -> JsonValue:
+    here: JsonValue = dict(fields)
+    for part in place:
+        assert isinstance(here, dict)
+        here = here[str(part)]
+    return here
+
+
+def _places(value: JsonValue, place: Place) -> Iterator[Place]:
+    """The place of a value and of all that is in it."""
+    yield place
+    match value:
+        case dict():
+            for key, inner in value.items():
+                yield from _places(inner, (*place, key))
+        case list():
+            for index, inner in enumerate(value):
+                yield from _places(inner, (*place, index))
 
 
 def _merged(base: Mapping[str, JsonValue], over: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -4,7 +4,14 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 
 from .mcp_contract import McpServer, check_ids
 from .model import Strict
@@ -287,7 +294,14 @@ class Patch(_Landing):
     path: NonEmpty
 
 
-Landing = Annotated[Apply | Branch | Patch, Field(discriminator="mode")]
+def _usual_mode(landing: object) -> object:
+    """Without a mode it is that of a contract without landing."""
+    return {"mode": "apply", **landing} if isinstance(landing, dict) else landing
+
+
+Landing = Annotated[
+    Apply | Branch | Patch, Field(discriminator="mode"), BeforeValidator(_usual_mode)
+]
 
 
 class Containment(Strict):

@@ -222,29 +222,63 @@ async def test_two_clients_decide_at_once_and_the_first_wins(start: Start) -> No
     await run.result()
 
 
+@both_ways
 async def test_a_decision_before_the_request_exists_takes_effect_when_it_opens(
-    start: Start, repo: Repo
+    start: Start, client: Client, address: str, via: Via
 ) -> None:
     """The id is known from a run over the same source: it holds the digest of what is shown."""
     earlier = await start(turn(fix()), **ASKS)
     (asked,) = await pending(earlier)
     await earlier.cancel()
     await earlier.result()
-    early = Decision(request=asked.id, verdict="approve")
-    run = await start(turn(fix(), text="x"), turn(finish()), start_signal=early, **ASKS)
-    result = await run.result()
+    queue = f"early-{via}"
+    run = await start(turn(fix(), text="x"), turn(finish()), task_queue=queue, **ASKS)
+    await decided(via, address, run, asked.id, "approve")  # no worker has begun the run
+    async with harness_worker(client, task_queue=queue):
+        result = await run.result()
+        log = await decisions(run)
     assert result.outcome is Outcome.SUCCESS, result.reason
-    log = await decisions(run)
     assert [entry.effect for entry in log] == ["early", "applied"]
 
 
-async def test_unknown_and_repeated_signals_are_harmless_and_recorded(start: Start) -> None:
+@both_ways
+async def test_a_decision_after_the_expiry_is_harmless_and_recorded(
+    start: Start, repo: Repo, address: str, via: Via
+) -> None:
+    rule = {"effect": "ask", "act": "write", "target": "calc.py"}
+    run = await start(
+        turn(fix(fails=True, shows=("nobody approved it in time",))),
+        turn(call("run_command", command="while ! test -e go; do sleep 0.1; done")),
+        turn(finish(fails=True)),
+        budget={"steps": 3},
+        approval={"seconds": 1},
+        policy={"preset": "unattended", "layers": [{"name": "asks", "rules": [rule]}]},
+    )
+    (asked,) = await pending(run)
+    while await run.query(AgentRun.pending_approvals):
+        await asyncio.sleep(0.1)
+    await decided(via, address, run, asked.id, "approve")
+    while "stale" not in (effects := [entry.effect for entry in await decisions(run)]):
+        await asyncio.sleep(0.1)
+    await run.cancel()
+    result = await run.result()
+    assert "applied" not in effects
+    assert result.head == result.base
+    assert repo.read("calc.py") == BROKEN
+
+
+@both_ways
+async def test_unknown_and_repeated_signals_are_harmless_and_recorded(
+    start: Start, address: str, via: Via
+) -> None:
     run = await start(turn(fix()), turn(finish()), **ASKS)
     (asked,) = await pending(run)
-    await decide(run, "9.9-000000000000", "deny")
+    await decided(via, address, run, "9.9-000000000000", "deny")
     await run.signal("decide", "not a decision at all")
-    await decide(run, asked.id, "approve")
-    await decide(run, asked.id, "deny")
+    await asyncio.gather(
+        decided(via, address, run, asked.id, "approve", by="ann"),
+        decided(via, address, run, asked.id, "approve", by="bob"),
+    )
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     effects = [e.effect for e in await decisions(run)]

@@ -19,7 +19,7 @@ from io_harness.workflows.payloads import LandInput
 from io_harness.workflows.result import LandConflict, Landed
 
 from .report import landed
-from .targets import repository_to_land_in
+from .targets import as_owner, is_taken, repository_to_land_in, resolved, trailer
 
 _ABSENT = "0" * 40
 
@@ -34,18 +34,17 @@ async def land_on_branch(
     """
     directory = directory_of(source)
     repository = await repository_to_land_in(directory)
-    user = _as_owner(repository)
-    existing = await _resolve(user, f"refs/heads/{name}")
-    if existing is not None and not await _is_ours(user, existing, given):
+    user = as_owner(repository)
+    if await is_taken(user, name, given.run.key):
         return _taken(name)
-    if existing is None:
+    if await resolved(user, f"refs/heads/{name}") is None:
         made = await _commit_beside(store, given, repository, user, directory)
         if isinstance(made, Conflict):
             return LandConflict(paths=made.paths, reason=made.reason)
         try:
             await user.run("update-ref", f"refs/heads/{name}", made, _ABSENT)
         except GitError as error:
-            if await _resolve(user, f"refs/heads/{name}") == made:
+            if await resolved(user, f"refs/heads/{name}") == made:
                 pass
             elif "cannot lock ref" in error.stderr:
                 return LandConflict(paths=(), reason=f"branch {name} can't be made: {error}")
@@ -60,7 +59,7 @@ async def _commit_beside(
     """Put a commit of the change into the source repository, with no ref to it yet."""
     objects = Path(await user.line("rev-parse", "--git-path", "objects"))
     prefix = directory.relative_to(repository.top).as_posix()
-    tip = await _resolve(user, "HEAD")
+    tip = await resolved(user, "HEAD")
     git = dataclasses.replace(
         store.git(alternates=objects),
         index=store.path / f"landing-{given.run.key}.index",
@@ -72,7 +71,7 @@ async def _commit_beside(
     elif prefix == ".":
         ours = tip
     else:
-        ours = await _resolve(user, f"HEAD:{prefix}") or await git.line("mktree")
+        ours = await resolved(user, f"HEAD:{prefix}") or await git.line("mktree")
     merged = await store.merge(given.base, ours, given.head, alternates=objects)
     if isinstance(merged, Conflict):
         return merged
@@ -143,31 +142,8 @@ def dated(git: Git) -> Git:
 
 
 def message(given: LandInput) -> bytes:
-    parts = [given.title, given.verification, _trailer(given)]
+    parts = [given.title, given.verification, trailer(given.run.key)]
     return "\n\n".join(part for part in parts if part).encode() + b"\n"
-
-
-def _trailer(given: LandInput) -> str:
-    return f"Io-Harness-Run: {given.run.key}"
-
-
-async def _is_ours(user: Git, commit: str, given: LandInput) -> bool:
-    """Whether an earlier attempt of this landing made the commit."""
-    raw = await user.out("cat-file", "commit", commit)
-    return raw.decode(errors="replace").rstrip("\n").rpartition("\n")[2] == _trailer(given)
-
-
-async def _resolve(git: Git, name: str) -> str | None:
-    found = await git.run("rev-parse", "--quiet", "--verify", name, codes=(0, 1, 128))
-    return None if found.code else found.stdout.decode().strip()
-
-
-def _as_owner(repository: Repository) -> Git:
-    """git on the source repository, run as its owner where we are root: what it makes there must
-    stay the owner's to change."""
-    info = repository.git_dir.stat()
-    foreign = os.name == "posix" and os.geteuid() == 0 and info.st_uid != 0
-    return Git(repository.git_dir, owner=(info.st_uid, info.st_gid) if foreign else None)
 
 
 def _taken(name: str) -> LandConflict:

@@ -23,9 +23,13 @@ def branch_name(landing: Branch, run_key: str) -> str:
     return landing.name or f"io-harness/{run_key}"
 
 
-async def check_landing(contract: TaskContract, run_key: str) -> None:
-    """Raises:
-    ApplicationError: SourceNotFound, LandingImpossible.
+async def check_landing(contract: TaskContract, run_key: str, remote: Git) -> None:
+    """
+    Args:
+        remote: git that may talk to the source's host.
+
+    Raises:
+        ApplicationError: SourceNotFound, LandingImpossible.
     """
     source, landing = contract.workspace, contract.landing
     if isinstance(source, GitSource):
@@ -41,14 +45,16 @@ async def check_landing(contract: TaskContract, run_key: str) -> None:
                     "'patch'",
                 )
         case Branch():
-            await _check_branch(source, branch_name(landing, run_key))
+            await _check_branch(source, branch_name(landing, run_key), run_key, remote)
         case Patch():
             await asyncio.to_thread(_check_patch, Path(landing.path))
         case _:
             assert_never(landing)
 
 
-async def _check_branch(source: DirectorySource | GitSource, name: str) -> None:
+async def _check_branch(
+    source: DirectorySource | GitSource, name: str, run_key: str, remote: Git
+) -> None:
     checked = await Git(Path("/nonexistent")).run(
         "check-ref-format", "--branch", name, codes=(0, 128)
     )
@@ -57,7 +63,49 @@ async def _check_branch(source: DirectorySource | GitSource, name: str) -> None:
             "LandingImpossible", f"landing.name: {name!r} is no name that a branch can have"
         )
     if isinstance(source, DirectorySource):
-        await repository_to_land_in(directory_of(source))
+        repository = await repository_to_land_in(directory_of(source))
+        taken = await is_taken(as_owner(repository), name, run_key)
+    else:
+        # A host that can't be reached is told by the fetch that follows.
+        listed = await remote.run("ls-remote", "--", source.url, _ref(name), codes=(0, 128))
+        taken = listed.code == 0 and bool(listed.stdout.strip())
+    if taken:
+        raise failure(
+            "LandingImpossible",
+            f"landing.name: the source has a branch {name!r} already; name another",
+        )
+
+
+async def is_taken(git: Git, name: str, run_key: str) -> bool:
+    """Whether the branch exists, and not because an earlier attempt at this run's landing made it."""
+    commit = await resolved(git, _ref(name))
+    if commit is None:
+        return False
+    raw = await git.out("cat-file", "commit", commit)
+    return raw.decode(errors="replace").rstrip("\n").rpartition("\n")[2] != trailer(run_key)
+
+
+async def resolved(git: Git, name: str) -> str | None:
+    """The object that a name stands for; None where there is no such name."""
+    found = await git.run("rev-parse", "--quiet", "--verify", name, codes=(0, 1, 128))
+    return None if found.code else found.stdout.decode().strip()
+
+
+def trailer(run_key: str) -> str:
+    """Last line of the message of a commit that this run lands."""
+    return f"Io-Harness-Run: {run_key}"
+
+
+def _ref(branch: str) -> str:
+    return f"refs/heads/{branch}"
+
+
+def as_owner(repository: Repository) -> Git:
+    """git on the source repository, run as its owner where we are root: what it makes there must
+    stay the owner's to change."""
+    info = repository.git_dir.stat()
+    foreign = os.name == "posix" and os.geteuid() == 0 and info.st_uid != 0
+    return Git(repository.git_dir, owner=(info.st_uid, info.st_gid) if foreign else None)
 
 
 async def repository_to_land_in(directory: Path) -> Repository:

@@ -174,7 +174,8 @@ def _json_object(body: bytes) -> dict[str, JsonValue] | None:
 @asynccontextmanager
 async def _failures(endpoint: Endpoint, idle_seconds: float) -> AsyncIterator[None]:
     """Name httpx's exceptions as failures."""
-    where = httpx.URL(endpoint.base_url).host
+    url = httpx.URL(endpoint.base_url)
+    where, address = url.host, f"{url.copy_with(userinfo=b'', path='/', query=None)}".rstrip("/")
     try:
         yield
     except EgressRefused as error:
@@ -186,7 +187,8 @@ async def _failures(endpoint: Endpoint, idle_seconds: float) -> AsyncIterator[No
         ) from error
     except httpx.ConnectTimeout as error:
         raise ProviderError(
-            Failure.CONNECTION_LOST, f"{where} did not accept a connection in {CONNECT_SECONDS} s"
+            Failure.CONNECTION_LOST,
+            f"model.base_url: {address} did not accept a connection in {CONNECT_SECONDS} s",
         ) from error
     except httpx.TimeoutException as error:
         raise ProviderError(
@@ -200,6 +202,11 @@ async def _failures(endpoint: Endpoint, idle_seconds: float) -> AsyncIterator[No
         if _untrusted(error):
             raise ProviderError(
                 Failure.UNTRUSTED_SERVER, f"the certificate of {where} does not verify: {error}"
+            ) from error
+        if isinstance(error, httpx.ConnectError):
+            raise ProviderError(
+                Failure.CONNECTION_LOST,
+                f"model.base_url: {address} can't be reached: {readable(str(error))}",
             ) from error
         raise ProviderError(
             Failure.CONNECTION_LOST,

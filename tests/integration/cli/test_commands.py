@@ -235,6 +235,30 @@ def test_a_run_that_is_not_there(shared: Shell) -> None:
         assert "Traceback" not in done.err
 
 
+def test_an_error_in_the_contract_that_the_worker_finds_is_one_of_usage(shared: Shell) -> None:
+    for code, more in (
+        ("UnknownProvider", ("--model", "nobody/m")),
+        ("MissingBaseUrl", ("--model", "openai-compatible/m")),
+        ("BadRecording", ("--model", "replay/absent.yaml")),
+    ):
+        done = shared.run("run", "--goal", "x", "--id", code, "--json", *more)
+        assert (done.code, done.json["error"]["code"]) == (2, code), done.err
+    listed = shared.run("list", "--state", "failed")
+    assert "failed: UnknownProvider" in listed.out
+    assert "failed: BadRecording" in listed.out
+
+
+def test_a_run_that_has_ended_takes_no_orders(shared: Shell, recorded: Recorded) -> None:
+    ended = shared.run(
+        "run", "--goal", "greet", "--id", "over", "--policy", "unattended",
+        "--model", recorded(WRITE),
+    )  # fmt: skip
+    assert ended.code == 0, ended.out + ended.err
+    for command, told in (("cancel", "'over' has ended"), ("approve", "waits for no decision")):
+        done = shared.run(command, "over")
+        assert (done.code, told in done.err) == (2, True), (command, done.err)
+
+
 def test_a_missing_key_fails_before_the_first_model_call(shared: Shell) -> None:
     done = shared.run("run", "--goal", "x", "--model", "anthropic/claude-sonnet-4-5", "--json")
     assert done.code == 6, done.err
@@ -261,7 +285,7 @@ def test_doctor_finds_what_a_run_needs(shared: Shell) -> None:
     for name in ("python", "git", "rg", "temporal binary", "temporal server", "sandbox"):
         assert f"ok   {name}" in done.stdout
     assert "search attributes    registered" in done.stdout
-    assert "set: OPENAI_API_KEY" in done.stdout
+    assert "ok   credentials          set: OPENAI_API_KEY" in done.stdout
     assert "not-to-be-seen" not in done.stdout + done.stderr
 
 

@@ -93,3 +93,41 @@ def test_leaving_it_waits(shared: Shell, recorded: Recorded) -> None:
     assert code == 5, shown
     assert "io-harness approve left-waiting" in _COLOURS.sub("", shown)
     assert shared.run("cancel", "left-waiting").code == 0
+
+
+EDITOR = """\
+#!/bin/sh
+# The first time it leaves what is no JSON, the second time other arguments.
+if test -e "$0.ran"; then
+    printf '{"path": "new.txt", "content": "edited\\\\n"}' > "$1"
+else
+    echo '{"path": ' > "$1"
+    touch "$0.ran"
+fi
+"""
+
+
+def test_the_call_is_edited_in_the_person_s_editor(shared: Shell, recorded: Recorded) -> None:
+    editor = shared.cwd.parent / "editor"
+    editor.write_text(EDITOR)
+    editor.chmod(0o755)
+    shared.variables["EDITOR"] = str(editor)
+    code, shown = typed(
+        shared,
+        [("[e] edit", "e")],
+        "run", "--goal", "greet", "--verify", "grep -q edited new.txt",
+        "--model", recorded(conversation("A human changed")),
+    )  # fmt: skip
+    assert code == 0, shown
+    assert (shared.cwd / "new.txt").read_text() == "edited\n"
+
+
+def test_an_editor_that_changes_nothing_decides_nothing(shared: Shell, recorded: Recorded) -> None:
+    shared.variables["EDITOR"] = "true"
+    code, shown = typed(
+        shared,
+        [("[e] edit", "e"), ("nothing changed", "y")],
+        "run", "--goal", "greet", "--verify", "grep -q hello new.txt",
+        "--model", recorded(conversation("new.txt")),
+    )  # fmt: skip
+    assert code == 0, shown

@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from io_harness.cli import task
 from io_harness.contract_file import ContractError
+from io_harness.workflows.contract import Apply
 
 FILE = """\
 goal: from the file
@@ -90,3 +92,33 @@ def test_ways_to_land(text: str, expected: dict[str, str]) -> None:
 def test_ways_that_are_none(text: str) -> None:
     with pytest.raises(ContractError, match="--land"):
         task.landing_fields(text)
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings", "told"),
+    [
+        ({"goal": ""}, [], r"--goal: goal:"),
+        ({"verification": {"kind": "command", "run": ""}}, [], r"--verify: verification\.run:"),
+        ({}, ["budget.steps=none"], r"--set budget\.steps=none: budget\.steps:"),
+        ({}, ["budget.stepz=1"], r"--set budget\.stepz=1: budget\.stepz: unknown field"),
+        ({}, ["budget={steps: 0}"], r"--set budget=\{steps: 0\}: budget\.steps:"),
+    ],
+)
+def test_a_wrong_option_is_not_blamed_on_the_file(
+    file: Path, flags: dict[str, JsonValue], settings: list[str], told: str
+) -> None:
+    with pytest.raises(ContractError, match=told) as caught:
+        task.build(file, flags, settings)
+    assert "with the options given" in str(caught.value)
+    assert "line " not in str(caught.value)
+
+
+def test_a_wrong_field_of_the_file_is_blamed_on_its_line(file: Path) -> None:
+    file.write_text(FILE.replace("tokens: 1000", "tokens: none"))
+    with pytest.raises(ContractError, match=r"line 4, budget\.tokens"):
+        task.build(file, {"goal": "g"}, ["budget.steps=7"])
+
+
+def test_who_is_asked_about_a_landing_may_be_set_alone(file: Path) -> None:
+    contract = task.build(file, {}, ["landing.approve=ask"])
+    assert contract.landing == Apply(approve="ask")

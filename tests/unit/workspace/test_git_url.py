@@ -100,6 +100,16 @@ async def test_what_is_not_there_is_named(
     assert (caught.value.type, caught.value.non_retryable) == (code, True)
 
 
+async def test_a_directory_that_is_no_repository_is_told_how_to_write_it(
+    store: SnapshotStore, settings: Settings, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    with pytest.raises(ApplicationError, match="no git repository; write it as") as caught:
+        await begin(store, settings, contract_for(str(plain), **BRANCH))
+    assert caught.value.type == "SourceNotFound"
+
+
 async def test_a_host_that_does_not_answer_may_be_tried_again(
     store: SnapshotStore, settings: Settings
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from io_harness.activities.git_url import remote
 from io_harness.activities.landing import check_landing, land
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
@@ -439,9 +440,22 @@ async def test_a_yes_holds_for_the_change_that_was_shown(run: Any, source: Path)
     ],
 )
 async def test_an_impossible_landing_is_found_before_the_run(
-    tmp_path: Path, landing: dict[str, str], words: str
+    tmp_path: Path, store: SnapshotStore, landing: dict[str, str], words: str
 ) -> None:
     with pytest.raises(ApplicationError, match=words) as caught:
-        await check_landing(contract_for(tmp_path, landing=landing), RUN)
+        await check_landing(contract_for(tmp_path, landing=landing), RUN, remote(store))
     assert caught.value.type == "LandingImpossible"
     assert caught.value.non_retryable
+
+
+@pytest.mark.parametrize("by_url", [False, True])
+async def test_a_branch_that_exists_is_found_before_the_run(
+    source: Path, store: SnapshotStore, by_url: bool
+) -> None:
+    where: Path | str = f"file://{source}" if by_url else source
+    taken = contract_for(where, landing={"mode": "branch", "name": "main"})
+    with pytest.raises(ApplicationError, match="has a branch 'main' already") as caught:
+        await check_landing(taken, RUN, remote(store))
+    assert caught.value.type == "LandingImpossible"
+    free = contract_for(where, landing={"mode": "branch", "name": "new"})
+    await check_landing(free, RUN, remote(store))
