@@ -7,9 +7,11 @@ from typing import Literal
 import click
 from pydantic import JsonValue
 from rich.console import Console
+from rich.text import Text
 from temporalio.client import Client
 
 from io_harness import runs
+from io_harness.visible import visible
 from io_harness.workflows.approvals import Decision, PendingApproval
 
 from . import render
@@ -27,8 +29,11 @@ async def ask(out: Console, client: Client, run: str, pending: PendingApproval) 
         return _decision(pending, "approve", reason=answer) if answer else None
     if pending.request.act == "retry":
         return await _ask_retry(out, pending)
-    remember = pending.request.suggestion is not None
-    choices = "[y] approve  [n] deny" + ("  [r] approve and remember" if remember else "")
+    suggestion = pending.request.suggestion
+    choices = "[y] approve  [n] deny" + ("  [r] approve and remember" if suggestion else "")
+    if suggestion is not None:
+        rule = visible(suggestion.text)
+        out.print(Text(f"[r] remembers for this run: {rule}", style="dim"))
     editable = pending.request.act != "land"
     choices += ("  [e] edit" if editable else "") + "  [q] leave it waiting"
     while True:
@@ -39,10 +44,7 @@ async def ask(out: Console, client: Client, run: str, pending: PendingApproval) 
             case "n" | "no":
                 reason = await ask_line(out, "why (told to the agent; may be empty): ")
                 return _decision(pending, "deny", reason=reason or "")
-            case "r" if remember:
-                suggestion = pending.request.suggestion
-                assert suggestion is not None
-                out.print(f"remembered for this run: {suggestion.model_dump_json()}", markup=False)
+            case "r" if suggestion is not None:
                 return _decision(pending, "approve", remember=True)
             case "e" if editable:
                 arguments = await edited_arguments(client, run, pending)

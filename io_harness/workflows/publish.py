@@ -54,7 +54,7 @@ def details(state: RunState) -> str:
     spend, budget = state.ledger.spend, state.ledger.budget
     usd = f"{spend.usd:.4f}" + (f" of {budget.usd}" if budget.usd is not None else "")
     if spend.unpriced_calls:
-        usd += f" (and {spend.unpriced_calls} calls of unknown price)"
+        usd += f" (and {spend.unpriced_calls} of unknown price)"
     parts = [
         f"**{_activity(state)}** · step {spend.steps} of {budget.steps}",
         state.contract.goal,
