@@ -208,8 +208,18 @@ async def decide(client: Client, run: str, decision: Decision) -> None:
             raise DecisionRejected(str(text)) from error
 
 
+async def require_running(client: Client, run: str) -> None:
+    """Raises:
+    HasEnded, NoSuchRun
+    """
+    with named(run):
+        described = await handle(client, run).describe()
+    if described.status is not WorkflowExecutionStatus.RUNNING:
+        raise _ended(run)
+
+
 async def cancel(client: Client, run: str) -> None:
-    """Ask a run to end; it keeps its work on a ref."""
+    """Ask a run to end; it keeps its work on a ref. One that has ended is left as it is."""
     with named(run):
         await handle(client, run).cancel()
 
@@ -269,10 +279,14 @@ def named(run: str) -> Iterator[None]:
         if error.status != RPCStatusCode.NOT_FOUND:
             raise
         if "already completed" in error.message:
-            raise HasEnded(f"the run {run!r} has ended; `status` and `trace` tell how") from error
+            raise _ended(run) from error
         raise NoSuchRun(
             f"there is no run {run!r} in this namespace; `list` names those there are"
         ) from error
+
+
+def _ended(run: str) -> HasEnded:
+    return HasEnded(f"the run {run!r} has ended; `status` and `trace` tell how")
 
 
 def _listed(execution: WorkflowExecution) -> ListedRun:

@@ -108,6 +108,7 @@ async def cancel(run: str) -> Exit:
     from .session import session
 
     async with session(Settings.from_env()) as connection:
+        await runs.require_running(connection.client, run)
         await runs.cancel(connection.client, run)
         click.echo(f"cancelling {run}", err=True)
         if connection.held:  # this process is the worker that ends it
