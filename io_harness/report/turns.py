@@ -59,6 +59,6 @@ def _trouble(entry: Entry) -> str:
         case trace.VerifiedStep(report=report) if report.verdict != "passed":
             return f"verification {report.verdict}"
         case trace.FailedStep():
-            return entry.how.replace("_", " ")
+            return f"{entry.activity} {entry.how.replace('_', ' ')}"
         case _:
             return ""
