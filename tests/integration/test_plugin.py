@@ -136,7 +136,9 @@ async def test_a_run_that_is_replayed_at_each_turn_has_its_spans_once(
                 await asyncio.sleep(0.05)
         result = await run.result()
     assert result.outcome == "success", result.reason
-    times = Counter(span.name for span in spans.get_finished_spans())
+    # An attempt that failed on the way has a span of its own.
+    done = [s for s in spans.get_finished_spans() if "error.type" not in (s.attributes or {})]
+    times = Counter(span.name for span in done)
     assert times["invoke_agent io-harness"] == 1
     assert times["approval"] == 2
     assert times["chat script"] == result.spend.steps == 3

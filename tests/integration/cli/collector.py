@@ -26,7 +26,12 @@ class Collector:
     exports: list[ExportMetricsServiceRequest] = field(default_factory=list)
 
     def named(self, prefix: str) -> list[Span]:
-        return [span for span in self.spans if span.name.startswith(prefix)]
+        """Without attempts that failed, which have spans of their own."""
+        return [
+            span
+            for span in self.spans
+            if span.name.startswith(prefix) and "error.type" not in attributes(span.attributes)
+        ]
 
     def metrics(self) -> dict[str, Metric]:
         """Each metric as it was described last."""

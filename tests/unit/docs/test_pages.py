@@ -8,6 +8,7 @@ import click
 import pytest
 import yaml
 from pydantic import TypeAdapter
+from temporalio.client import Plugin
 
 from io_harness.activities.settings import Settings
 from io_harness.cli import group
@@ -69,6 +70,15 @@ def test_activities(tmp_path: Path) -> None:
     plugin = HarnessPlugin(Settings(data_dir=tmp_path))
     served = {each.__temporal_activity_definition.name for each in plugin._activities}  # type: ignore[attr-defined]
     assert named | {"list_mcp_tools", "run_held", "verify_work"} == served
+
+
+def test_the_plugins_of_a_traced_client() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", text("observability"), re.DOTALL)
+    found: dict[str, list[Plugin]] = {}
+    exec(block, found)  # type: ignore[arg-type]
+    assert [type(plugin).__name__ for plugin in found["plugins"]] == [
+        "OpenTelemetryPlugin", "TelemetryPlugin", "HarnessPlugin",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
