@@ -20,9 +20,12 @@ async def codec_server(port: int, bind: str, origins: tuple[str, ...]) -> Exit:
     """Let the Temporal UI and the temporal command show compressed and encrypted payloads.
 
     It listens on the loopback interface and decodes with this environment's IO_HARNESS_CODEC and
-    IO_HARNESS_ENCRYPTION_KEYS, for whoever can connect and for pages of the named origins. Give the
-    printed address to the UI (the glasses at the top right, "Use Cluster-level setting and ...") or to
-    `temporal --codec-endpoint`.
+    IO_HARNESS_ENCRYPTION_KEYS, for whoever can connect and for pages of the named origins. Enter the
+    printed address in the UI, under the glasses at the top right, or give it to the temporal command:
+
+    \b
+      io-harness codec-server --origin https://temporal.example.com
+      temporal workflow show --workflow-id RUN --codec-endpoint http://127.0.0.1:8241
     """
     from .decoding import serve_codec
 

@@ -14,7 +14,7 @@ from io_harness import runs
 
 from . import guard
 from .form import FormError, read_decision
-from .pages import Notice, Pages, title
+from .pages import Notice, Pages, too_late
 from .reading import Open, Seen, read_inbox, read_request
 
 UiOf = Callable[[str], str | None]
@@ -74,7 +74,7 @@ class InboxApp:
         run, name = request.path_params["run"], request.path_params["request"]
         seen = await read_request(self._client, run, name)
         if not isinstance(seen.state, Open):
-            return await self._page(run, seen, Notice(title(seen)), status=409)
+            return await self._page(run, seen, Notice(too_late(seen)), status=409)
         typed = {key: value for key, value in form.items() if isinstance(value, str)}
         try:
             decision = read_decision(typed, seen.state.pending, seen.state.call, self._by)
@@ -85,7 +85,7 @@ class InboxApp:
         except runs.DecisionRejected as error:
             seen = await read_request(self._client, run, name)
             still = Notice(f"Not taken: {error}.")
-            notice = still if isinstance(seen.state, Open) else Notice(title(seen))
+            notice = still if isinstance(seen.state, Open) else Notice(too_late(seen))
             return await self._page(run, seen, notice, status=409, typed=typed)
         return RedirectResponse(request.url.path, status_code=303)
 

@@ -98,7 +98,7 @@ class Pages:
         return self._environment.get_template(template).render(**values)
 
 
-def title(seen: Seen) -> str:
+def too_late(seen: Seen) -> str:
     """What the notice of a decision that came too late says."""
     closed = seen.state
     if not isinstance(closed, Closed) or closed.decided is None:

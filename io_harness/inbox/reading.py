@@ -83,7 +83,7 @@ async def read_inbox(client: Client) -> Inbox:
             except (RPCError, runs.NoSuchRun) as error:
                 return Silent(run, str(error))
 
-    asked = found[:MOST_RUNS]
+    asked = found[-MOST_RUNS:]  # the oldest; they are listed newest first
     answers = await asyncio.gather(*map(ask, asked))
     waiting = [
         Waiting(run, answer, pending)

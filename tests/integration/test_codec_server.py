@@ -120,10 +120,10 @@ async def test_the_temporal_ui_and_command_show_an_encrypted_run(
     async with embedded_server(tmp_path / "server", NAMES) as held:
         plugin = HarnessPlugin(Settings(data_dir=tmp_path / "data"), codec=codec())
         client = await Client.connect(held.server.address, plugins=[plugin])
-        history = await run(client, repo, tmp_path)
+        found = "shown-in-the-ui"
+        history = await run(client, repo, tmp_path, found)
         assert b"Make add right." not in history
         assert b"edit_file" not in history
-        (found,) = [each.id async for each in client.list_workflows()]
         page_of_run = f"{held.server.ui}/namespaces/default/workflows/{found}"
         async with served(DataConverter(payload_codec=codec()), held.server.ui) as address:
             shown = await asyncio.to_thread(
@@ -153,10 +153,9 @@ async def test_a_client_with_another_key_gets_one_clear_error(
 ) -> None:
     plugin = HarnessPlugin(Settings(data_dir=tmp_path / "data"), codec=codec())
     client = await Client.connect(address, plugins=[plugin])
-    await run(client, repo, tmp_path)
-    newest = await anext(aiter(client.list_workflows("WorkflowId STARTS_WITH 'payloads-'")))
+    await run(client, repo, tmp_path, "sealed-with-2026")
     other = EncryptionCodec([Key("1999", secrets.token_bytes(32))])
     reader = await Client.connect(address, data_converter=DataConverter(payload_codec=other))
     with pytest.raises(CannotDecrypt, match="key '2026'"):
-        await reader.get_workflow_handle(newest.id).result()
-    assert await client.get_workflow_handle(newest.id).result()  # the control
+        await reader.get_workflow_handle("sealed-with-2026").result()
+    assert await client.get_workflow_handle("sealed-with-2026").result()  # the control

@@ -52,8 +52,8 @@ class Files(StorageDriver):
         return [Payload.FromString(data) for data in stored]
 
 
-async def run(client: Client, repo: Repo, tmp_path: Path) -> bytes:
-    """A run that must succeed; its history as it is on the wire."""
+async def run(client: Client, repo: Repo, tmp_path: Path, queue: str = "") -> bytes:
+    """A run that must succeed, named like its queue; its history as it is on the wire."""
     (repo.path / "big.txt").write_text("the same words again and again\n" * 300)
     script = write_script(
         tmp_path / "script.yaml",
@@ -68,7 +68,7 @@ async def run(client: Client, repo: Repo, tmp_path: Path) -> bytes:
         "policy": "unattended",
         "model": {"provider": "replay", "name": "script", "base_url": script},
     }
-    queue = f"payloads-{uuid.uuid4().hex[:6]}"
+    queue = queue or f"payloads-{uuid.uuid4().hex[:6]}"
     async with harness_worker(client, task_queue=queue):
         handle = await client.start_workflow(
             "AgentRun", TaskContract.model_validate(contract), id=queue, task_queue=queue,

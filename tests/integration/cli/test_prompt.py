@@ -30,7 +30,7 @@ def conversation(expected: str, *, is_error: bool = False) -> str:
     return ASKS.replace("ERROR", str(is_error).lower()).replace("CONTAINS", expected)
 
 
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def typed(shell: Shell, answers: Sequence[tuple[str, str]], *arguments: str) -> tuple[int, str]:
@@ -49,7 +49,7 @@ def typed(shell: Shell, answers: Sequence[tuple[str, str]], *arguments: str) -> 
         if not data:
             break
         shown += data
-        unseen = _COLOURS.sub("", unseen + data)
+        unseen = ESCAPES.sub("", unseen + data)
         if waiting and waiting[0][0] in unseen:
             os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
             unseen = ""
@@ -92,7 +92,7 @@ def test_leaving_it_waits(shared: Shell, recorded: Recorded) -> None:
         "--model", recorded(conversation("new.txt")),
     )  # fmt: skip
     assert code == 5, shown
-    assert "io-harness approve left-waiting" in _COLOURS.sub("", shown)
+    assert "io-harness approve left-waiting" in ESCAPES.sub("", shown)
     assert shared.run("cancel", "left-waiting").code == 0
 
 

@@ -15,8 +15,7 @@ from tests.fakes.script import Call, Say
 
 from .conftest import Recorded, Shell
 from .test_commands import WRITE
-from .test_prompt import _COLOURS as ESCAPES
-from .test_prompt import typed
+from .test_prompt import ESCAPES, typed
 
 COMMON = ("--goal", "greet", "--verify", "test -f new.txt", "--policy", "unattended")
 

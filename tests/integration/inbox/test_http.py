@@ -4,7 +4,9 @@ import html
 
 import httpx
 import pytest
+from temporalio.client import Client
 
+from io_harness import runs
 from io_harness.workflows.result import Outcome
 from tests.scripted import call, turn
 
@@ -174,3 +176,19 @@ async def test_the_style_is_all_that_a_page_loads(person: httpx.AsyncClient) -> 
     assert "<script" not in page
     assert " style=" not in page
     assert (await person.get("/inbox.css")).headers["content-type"].startswith("text/css")
+
+
+async def test_of_too_many_runs_the_longest_waiting_are_listed(
+    start: Start, client: Client, person: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = await waiting(start)
+    second, _ = await waiting(start)
+    both = (await person.get("/")).text
+    assert both.index(first.id) < both.index(second.id)
+    all_of_them = len([run async for run in runs.waiting_runs(client)])
+    monkeypatch.setattr("io_harness.inbox.reading.MOST_RUNS", all_of_them - 1)
+    fewer = (await person.get("/")).text
+    assert (first.id in fewer, second.id in fewer) == (True, False)
+    assert "And 1 more runs." in fewer
+    for run in (first, second):
+        await run.cancel()

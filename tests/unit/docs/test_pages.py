@@ -19,7 +19,10 @@ from io_harness.workflows.result import Outcome
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-NEW = ("getting-started", "how-it-works", "operations", "observability", "security", "contributing")
+NEW = (
+    "getting-started", "how-it-works", "cli", "operations", "deployment", "observability", "security",
+    "contributing",
+)  # fmt: skip
 SHELL = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
 
 
