@@ -69,7 +69,7 @@ def test_yes_lets_it_happen(shared: Shell, recorded: Recorded) -> None:
     assert code == 0, shown
     assert "\x1b[32m+hello" in shown  # the diff, in colours
     assert "asked by rule" in shown
-    assert "[r] remembers for this run: allow write /new.txt" in _COLOURS.sub("", shown)
+    assert "[r] remembers for this run: allow write /new.txt" in ESCAPES.sub("", shown)
     assert (shared.cwd / "new.txt").read_text() == "hello\n"
 
 
