@@ -55,7 +55,8 @@ ENVIRONMENT = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": "Where traces and metrics are sent, by OTLP over HTTP "
     "(`http/protobuf`). `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and `..._METRICS_ENDPOINT` are for one "
     "of them; `OTEL_EXPORTER_OTLP_HEADERS`, `..._TIMEOUT`, `..._CERTIFICATE` and the like hold too.",
-    "OTEL_TRACES_EXPORTER": "`otlp`, `console` or `none`; by default `otlp` if an endpoint is set.",
+    "OTEL_TRACES_EXPORTER": "`otlp`, `console` (on standard error) or `none`; by default `otlp` if an "
+    "endpoint is set.",
     "OTEL_METRICS_EXPORTER": "As `OTEL_TRACES_EXPORTER`, for metrics.",
     "OTEL_EXPORTER_OTLP_PROTOCOL": "`http/protobuf` is the only one that can be sent.",
     "OTEL_SDK_DISABLED": "`true` turns traces and metrics off, but for `--metrics`.",

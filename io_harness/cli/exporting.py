@@ -1,6 +1,7 @@
 """The OpenTelemetry SDK of this process. Needs the extra `io-harness[opentelemetry]`."""
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Literal
 
@@ -42,7 +43,7 @@ Close = Callable[[], None]
 def traces(exporter: Literal["otlp", "console"]) -> tuple[tuple[Plugin, ...], Close]:
     """The plugins of a client whose runs are traced, and what sends the rest."""
     provider = create_tracer_provider(resource=_resource(), shutdown_on_exit=False)
-    chosen = OTLPSpanExporter() if exporter == "otlp" else ConsoleSpanExporter()
+    chosen = OTLPSpanExporter() if exporter == "otlp" else ConsoleSpanExporter(out=sys.stderr)
     provider.add_span_processor(BatchSpanProcessor(chosen))
     opentelemetry.trace.set_tracer_provider(provider)
     return (OpenTelemetryPlugin(), TelemetryPlugin()), provider.shutdown
@@ -59,7 +60,9 @@ def metrics(
     readers: list[MetricReader] = []
     stop: Close = _nothing
     if exporter is not None:
-        chosen = OTLPMetricExporter() if exporter == "otlp" else ConsoleMetricExporter()
+        chosen = (
+            OTLPMetricExporter() if exporter == "otlp" else ConsoleMetricExporter(out=sys.stderr)
+        )
         readers.append(PeriodicExportingMetricReader(chosen))
     if scrape is not None:
         stop = _serve(*scrape)

@@ -24,11 +24,11 @@ async def session(
     """
     from io_harness.plugin import harness_worker  # all activities: only who works waits for them
 
-    from .telemetry import observed
+    from .telemetry import observed_where_possible
 
     logs.to_file(settings.data_dir)
     async with AsyncExitStack() as stack:
-        seen = await stack.enter_async_context(observed())
+        seen = await stack.enter_async_context(observed_where_possible())
         connection = await stack.enter_async_context(connect(settings, works=True, observed=seen))
         if connection.held or not await runs.workers(connection.client, task_queue):
             await stack.enter_async_context(

@@ -5,7 +5,7 @@ import ipaddress
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -153,6 +153,19 @@ async def observed(scrape: str | None = None) -> AsyncIterator[Observed]:
             yield Observed(plugins, runtime)
     finally:
         await _close(closing)
+
+
+@asynccontextmanager
+async def observed_where_possible() -> AsyncIterator[Observed]:
+    """For a person's command: variables that are set for other programs must not keep it from its
+    work. What can't be had is logged."""
+    async with AsyncExitStack() as stack:
+        try:
+            seen = await stack.enter_async_context(observed())
+        except CommandFailed as error:
+            _log.warning("not observed", error=str(error))
+            seen = Observed(runtime=_runtime(None))
+        yield seen
 
 
 def _runtime(metrics: MetricBuffer | None) -> Runtime:

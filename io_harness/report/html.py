@@ -37,11 +37,9 @@ def page(report: Report) -> str:
     """The whole page."""
     css = _style()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(report=report, css=Markup(css), style_hash=digest, version=__version__)
-    )
+    template = _environment().get_template("page.html")
+    text = template.render(report=report, css=Markup(css), style_hash=digest, version=__version__)
+    return text.lstrip()  # the macros' own lines
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 import pytest
 
 from io_harness.cli.exits import CommandFailed
-from io_harness.cli.telemetry import Wanted, wanted
+from io_harness.cli.telemetry import Wanted, observed, observed_where_possible, wanted
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +76,15 @@ def test_addresses(option: str, address: tuple[str, int]) -> None:
 def test_no_address(option: str) -> None:
     with pytest.raises(CommandFailed, match=r"give a port, or an IP address and a port"):
         wanted(option)
+
+
+async def test_a_persons_command_goes_on_where_a_service_would_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "zipkin")
+    with pytest.raises(CommandFailed, match="zipkin"):
+        async with observed():
+            pass
+    async with observed_where_possible() as seen:
+        assert seen.plugins == ()
+    assert "not observed" in caplog.text
