@@ -28,7 +28,7 @@ def nightly(directory: str) -> TaskContract:
         goal="Run the linter and mend what it finds, one kind of finding only.",
         workspace=DirectorySource(path=directory),
         verification=CommandCheck(run="make lint test", protect=("tests", "Makefile")),
-        model=Model(provider="anthropic", name="claude-sonnet-4-5"),
+        model=Model(provider="anthropic", name="claude-sonnet-5-5"),
         policy="unattended",
         landing=Branch(),
     )

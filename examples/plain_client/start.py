@@ -43,7 +43,7 @@ async def main(path: str, goal: str, verify: str) -> None:
         goal=goal,
         workspace=DirectorySource(path=str(Path(path).absolute())),
         verification=CommandCheck(run=verify),
-        model=Model(provider="anthropic", name="claude-sonnet-4-5"),
+        model=Model(provider="anthropic", name="claude-sonnet-5-5"),
         policy="unattended",
     )
     result = await fix(client, contract)

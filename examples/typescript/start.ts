@@ -41,7 +41,7 @@ const contract: TaskContract = {
   verification: { kind: "command", run: verify },
   policy: "unattended",
   landing: { mode: "apply", approve: "ask" },
-  model: model ? JSON.parse(model) : { provider: "anthropic", name: "claude-sonnet-4-5" },
+  model: model ? JSON.parse(model) : { provider: "anthropic", name: "claude-sonnet-5-5" },
 };
 const connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS ?? "localhost:7233" });
 const result = await fix(new Client({ connection }), contract, (asked) => asked.request.act === "land");

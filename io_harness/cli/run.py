@@ -69,7 +69,7 @@ async def run(
     Examples:
       io-harness run task.yaml
       io-harness run task.yaml --set budget.usd=0.50 --land branch:agent/fix
-      io-harness run --goal "Make the tests pass" --verify "make test" -m openai/gpt-5.1
+      io-harness run --goal "Make the tests pass" --verify "make test" -m openai/gpt-5.5
       io-harness run task.yaml --json 2>progress.log | jq .outcome
 
     \b

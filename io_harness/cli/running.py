@@ -119,14 +119,15 @@ async def finish(follower: Follower, *, as_json: bool) -> Exit:
 
 
 async def _say_how_to_decide(out: Console, connection: Connection, run: str) -> None:
-    described = await runs.handle(connection.client, run).describe()
     name = shlex.quote(run)
     out.print(f"\n{run} waits for a decision, for as long as it takes. To decide:")
     out.print(f"  io-harness approve {name}     io-harness deny {name} --reason '...'")
+    if connection.held:  # the server ends with this command, and its UI too
+        out.print(f"and then `io-harness watch {name}`, which makes it go on, or `io-harness up`.")
+        return
+    described = await runs.handle(connection.client, run).describe()
     if page := connection.ui(run, described.run_id, "user-metadata"):
         out.print(f"What is asked stands in the Temporal UI too: {page}", soft_wrap=True)
-    if connection.held:
-        out.print(f"Then `io-harness watch {name}`, which makes it go on, or `io-harness up`.")
 
 
 def _as_json(run: str, ended: trace.EndedStep, code: Exit) -> str:

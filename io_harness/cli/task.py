@@ -22,9 +22,9 @@ class UsualModel(NamedTuple):
 
 
 USUAL_MODELS = (
-    UsualModel("ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-4-5"),
-    UsualModel("OPENAI_API_KEY", "openai-responses", "gpt-5.1"),
-    UsualModel("OPENROUTER_API_KEY", "openrouter", "anthropic/claude-sonnet-4.5"),
+    UsualModel("ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-5-5"),
+    UsualModel("OPENAI_API_KEY", "openai-responses", "gpt-5.5"),
+    UsualModel("OPENROUTER_API_KEY", "openrouter", "anthropic/claude-sonnet-5.5"),
 )
 
 

@@ -18,7 +18,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text(enc
 SHELL = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 CONTRACT = re.findall(r"```yaml\n(# task.yaml\n.*?)```", TEXT, re.DOTALL)[0]
 SCHEDULE = re.findall(r"```schedule\n(.*?)```", TEXT, re.DOTALL)[0]
-MODEL = "model: {provider: anthropic, name: claude-sonnet-4-5}"
+MODEL = "model: {provider: anthropic, name: claude-sonnet-5-5}"
 PROGRAMS = Path(sys.executable).parent
 
 

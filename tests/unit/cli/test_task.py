@@ -3,9 +3,11 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from io_harness.activities.prices import price_of
+from io_harness.activities.providers.registry import catalogue_of
 from io_harness.cli import task
 from io_harness.contract_file import ContractError
-from io_harness.workflows.contract import Apply
+from io_harness.workflows.contract import Apply, Model
 
 FILE = """\
 goal: from the file
@@ -57,6 +59,13 @@ def test_a_setting_names_its_field_when_it_is_wrong(file: Path) -> None:
 def test_a_setting_that_is_none(file: Path, setting: str) -> None:
     with pytest.raises(ContractError, match="--set"):
         task.build(file, {}, [setting])
+
+
+@pytest.mark.parametrize("usual", task.USUAL_MODELS, ids=lambda usual: usual.name)
+def test_the_usual_models_have_a_known_price(usual: task.UsualModel) -> None:
+    """So that a budget in USD holds, and a name that its vendor no longer lists is noticed."""
+    model = Model(provider=usual.provider, name=usual.name)
+    assert price_of(model, catalogue_of(model)) is not None
 
 
 def test_the_usual_model_follows_from_the_key_that_is_there() -> None:
