@@ -23,7 +23,7 @@ from .npm_servers import npm_servers
 
 def http_server(url: str, **more: object) -> HttpServer:
     return HttpServer.model_validate(
-        {"id": "web", "url": url, "connect_seconds": 15, "call_seconds": 10, **more}
+        {"id": "web", "url": url, "connect_seconds": 15, "call_seconds": 60, **more}
     )
 
 
@@ -117,6 +117,9 @@ class OldServer:
         self.forgotten: set[str] = set()
         self.headers: list[dict[str, str]] = []
         self.calls = 0
+        self.hangs = asyncio.Event()
+        """Cleared: the first call waits until it is set."""
+        self.hangs.set()
         self.repeats = False
         """Says what it was sent to prove who asks."""
 
@@ -151,6 +154,8 @@ class OldServer:
             return self._answer(message, {"tools": tools})
         if method == "tools/call":
             self.calls += 1
+            if self.calls == 1:
+                await self.hangs.wait()
             if self.repeats:
                 return self._answer(message, {"content": [{"type": "text", "text": sent}]})
             return self._answer(message, {"content": [{"type": "text", "text": f"in {session}"}]})

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx2
@@ -193,6 +193,25 @@ async def test_what_a_token_endpoint_answers_gets_into_no_error_and_no_log(
     assert len(server.authority.asked) == 1
     assert SECRET not in str(failed.value)
     assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("kind", [by_secret, by_login])
+async def test_a_call_that_hangs_does_not_hold_up_the_others(
+    rig: Rig, server: Protected, kind: Callable[[Protected], HttpServer]
+) -> None:
+    wanted = kind(server)
+    if kind is by_login:
+        await browser(rig, wanted)
+    await rig.record(wanted)
+    server.mcp.hangs.clear()
+    hanging = asyncio.create_task(rig.call(wanted, "ping"))
+    async with asyncio.timeout(60):
+        while server.mcp.calls == 0:
+            await asyncio.sleep(0.02)
+        assert (await rig.call(wanted, "ping")).text == "in s0"
+    assert not hanging.done()
+    server.mcp.hangs.set()
+    assert (await hanging).text == "in s0"
 
 
 async def test_a_server_that_repeats_its_token_does_not_bring_it_into_history(
