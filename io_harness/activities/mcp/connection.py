@@ -63,7 +63,10 @@ class _Dispatcher(JSONRPCDispatcher[Any]):
                 method, params, opts, _related_request_id=_related_request_id
             )
         except MCPError as error:
-            raise MCPError(error.code, self._link.shown(error.error.message)) from None
+            told = error.error
+            raise MCPError(
+                told.code, self._link.shown(told.message), self._link.shown_within(told.data)
+            ) from None
         shown: dict[str, Any] = self._link.shown_within(raw)
         shown.setdefault("resultType", "complete")
         return shown
