@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -137,7 +138,7 @@ class Arena:
         )
         before = self._server_seconds(server)
         try:
-            report = await _in_child(contestant, task)
+            report = await _in_child(contestant, task, self._folder / "cache")
         finally:
             shutil.rmtree(workspace)
             shutil.rmtree(scratch, ignore_errors=True)
@@ -150,10 +151,12 @@ class Arena:
         return process_tree.usage([self._servers[server].pid]).cpu_seconds
 
 
-async def _in_child(contestant: Contestant, task: Task) -> Report:
+async def _in_child(contestant: Contestant, task: Task, cache: Path) -> Report:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", f"benchmarks.contestants.{contestant.module}", task.model_dump_json(),
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # The sandbox is probed once for all, as on a host that is in use.
+        env=os.environ | {"XDG_CACHE_HOME": str(cache)},
     )  # fmt: skip
     try:
         async with asyncio.timeout(_CHILD_SECONDS):

@@ -66,6 +66,8 @@ class Reader(Protocol):
 
     async def transcript(self, mark: TranscriptMark) -> tuple[Message, ...]: ...
 
+    def expect(self, message: AssistantMessage) -> None: ...
+
 
 class Beat(Record):
     """Details of a heartbeat: progress for people, and for the next attempt what this one used."""
@@ -182,6 +184,8 @@ class ModelActivities:
                     reply = await provider.complete(request, attempt.progress)
             completion = self._completion(request, reply, attempt, model)
             told.replied(completion)
+            if call.purpose == "turn":
+                self._reader.expect(completion.message)
             counts = self._network.take_counts(call.run.key)
             return completion.model_copy(update={"egress": counts})
         except TimeoutError:

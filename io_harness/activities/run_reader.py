@@ -12,12 +12,13 @@ from io_harness import __version__
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.describe import describe_errors
 from io_harness.workflows.mcp import McpTools
-from io_harness.workflows.messages import Message
+from io_harness.workflows.messages import AssistantMessage, Message, ToolMessage
 from io_harness.workflows.payloads import RunScope, TranscriptMark
-from io_harness.workflows.transcript import TranscriptPage
+from io_harness.workflows.transcript import TranscriptPage, extended_digest
 
 _CACHED_CONTRACTS = 1_024
 _CACHED_MCP_LISTS = 64
+_CACHED_EXPECTATIONS = 1_024
 _CACHED_TRANSCRIPT_BYTES = 256 * 1024 * 1024
 """Ceiling of all cached transcripts together, as JSON."""
 
@@ -33,6 +34,14 @@ class _Known:
     def holds(self, mark: TranscriptMark) -> bool:
         return len(self.digests) >= mark.upto and self.digests[mark.upto - 1] == mark.digest
 
+    def followed_by(self, more: tuple[Message, ...]) -> "_Known":
+        """With more messages, and the digests that this release gives them."""
+        digests, size = list(self.digests), self.bytes
+        for message in more:
+            digests.append(extended_digest(digests[-1] if digests else "", message))
+            size += len(message.model_dump_json())
+        return _Known((*self.messages, *more), tuple(digests), size)
+
 
 class RunReader:
     """One per worker. Caches what it read: a turn fetches only the messages that are new to it."""
@@ -40,6 +49,7 @@ class RunReader:
     def __init__(self) -> None:
         self._contracts: OrderedDict[str, TaskContract] = OrderedDict()
         self._transcripts: OrderedDict[str, _Known] = OrderedDict()
+        self._expected: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
         self._mcp: OrderedDict[str, McpTools] = OrderedDict()
 
     async def contract(self, scope: RunScope) -> TaskContract:
@@ -94,6 +104,8 @@ class RunReader:
         run = activity.info().workflow_run_id or ""
         known = self._transcripts.get(run, _Known())
         if not known.holds(mark):
+            known = self._as_expected(run, known, mark)
+        if not known.holds(mark):
             known = await _read_on(known, mark)
         if not known.holds(mark):  # a fold or a reset rewrote what was cached
             known = await _read_on(_Known(), mark)
@@ -106,12 +118,44 @@ class RunReader:
         self._keep(run, known)
         return known.messages[: mark.upto]
 
+    def expect(self, message: AssistantMessage | ToolMessage) -> None:
+        """Tell that the activity gives its run this message. Where the transcript goes on with just
+        what was told, which its digest shows, it is known without a query."""
+        run = activity.info().workflow_run_id or ""
+        before = () if isinstance(message, AssistantMessage) else self._expected.get(run, ())
+        self._expected[run] = (*before, message)
+        self._expected.move_to_end(run)
+        while len(self._expected) > _CACHED_EXPECTATIONS:
+            self._expected.popitem(last=False)
+
+    def _as_expected(self, run: str, known: _Known, mark: TranscriptMark) -> _Known:
+        """What is known, with the expected messages up to the mark if they are the transcript's."""
+        expected = _in_order(known.messages, self._expected.pop(run, ()))
+        missing = max(0, mark.upto - len(known.messages))
+        longer = known.followed_by(expected[:missing])
+        if not longer.holds(mark):
+            return known
+        self._expected[run] = expected[missing:]
+        return longer
+
     def _keep(self, run: str, known: _Known) -> None:
         self._transcripts[run] = known
         self._transcripts.move_to_end(run)
         total = sum(each.bytes for each in self._transcripts.values())
         while total > _CACHED_TRANSCRIPT_BYTES and len(self._transcripts) > 1:
             total -= self._transcripts.popitem(last=False)[1].bytes
+
+
+def _in_order(known: tuple[Message, ...], expected: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Results of calls that ran side by side, in the order of the calls, as the workflow has them."""
+    replies = (m for m in (*expected, *reversed(known)) if isinstance(m, AssistantMessage))
+    reply = next(replies, None)
+    order = {call.id: place for place, call in enumerate(reply.calls)} if reply else {}
+
+    def place(message: Message) -> int:
+        return order.get(message.call_id, len(order)) if isinstance(message, ToolMessage) else -1
+
+    return tuple(sorted(expected, key=place))
 
 
 async def _read_on(known: _Known, mark: TranscriptMark) -> _Known:

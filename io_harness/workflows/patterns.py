@@ -402,12 +402,8 @@ def _closure(states: set[tuple[int, str]], pattern: tuple[Word, ...]) -> set[tup
 
 def _program_matches(want: Word, word: Word, wide: bool) -> bool:
     if wide:
-        name = fold(word.text)
-        short = posixpath.basename(name.replace("\\", "/"))
-        for suffix in _PROGRAM_SUFFIXES:
-            short = short.removesuffix(suffix)
-        regex = _word_regex(fold(want.glob))
-        return bool(regex.match(name) or regex.match(short))
+        regex = _folded_regex(want.glob)
+        return any(regex.match(name) for name in _program_names(word.text))
     if want.glob == "*":
         return True
     if _word_regex(want.glob).match(word.text):
@@ -418,8 +414,23 @@ def _program_matches(want: Word, word: Word, wide: bool) -> bool:
 
 def _word_matches(want: Word, word: Word, wide: bool) -> bool:
     if wide:
-        return bool(_word_regex(fold(want.glob)).match(fold(word.text)))
+        return bool(_folded_regex(want.glob).match(fold(word.text)))
     return bool(_word_regex(want.glob).match(word.text))
+
+
+@lru_cache(maxsize=256)
+def _program_names(word: str) -> tuple[str, str]:
+    """A program as it is written, and by its base name; both folded."""
+    name = fold(word)
+    short = posixpath.basename(name.replace("\\", "/"))
+    for suffix in _PROGRAM_SUFFIXES:
+        short = short.removesuffix(suffix)
+    return name, short
+
+
+@lru_cache(maxsize=8192)
+def _folded_regex(glob: str) -> re.Pattern[str]:
+    return _word_regex(fold(glob))
 
 
 @lru_cache(maxsize=8192)

@@ -30,7 +30,7 @@ class TranscriptPage(Record):
     """Messages in the whole transcript."""
 
 
-def _extended(previous: str, message: Message) -> str:
+def extended_digest(previous: str, message: Message) -> str:
     """Digest of a transcript from the digest of all but its last message (empty string for none).
 
     What is at its default is left out: a field that a later release adds to messages changes no
@@ -77,7 +77,7 @@ class Transcript:
         return sum(self._sizes[start:])
 
     def append(self, message: Message) -> None:
-        self._digests.append(_extended(self._digests[-1] if self._digests else "", message))
+        self._digests.append(extended_digest(self._digests[-1] if self._digests else "", message))
         self._sizes.append(len(message.model_dump_json().encode()))
         self._messages.append(message)
 

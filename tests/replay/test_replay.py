@@ -9,6 +9,7 @@ import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from io_harness.activities.settings import Settings
 from io_harness.plugin import HarnessPlugin
@@ -78,7 +79,11 @@ async def test_a_history_in_which_a_decision_differs_is_found(tmp_path: Path) ->
 async def test_the_workflow_runs_under_the_full_restrictions_of_the_sandbox() -> None:
     """Nothing passes through but what passes by default, so a call of a clock or of randomness in any
     workflow module is found."""
-    replayer = Replayer(workflows=[AgentRun], data_converter=pydantic_data_converter)
+    replayer = Replayer(
+        workflows=[AgentRun],
+        data_converter=pydantic_data_converter,
+        unsandboxed_workflow_runner=SandboxedWorkflowRunner(),
+    )
     await replayer.replay_workflow(load(Path(__file__).parent / "histories" / "demo.json"))
 
 

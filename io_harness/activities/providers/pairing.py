@@ -132,9 +132,10 @@ def _sent(
         case Reasoning():
             return part if part.provider == provider else None
         case ToolCall():
-            return ToolCall(
-                id=ids.take(part.id), name=fit_name(part.name), arguments=part.arguments
-            )
+            wire, name = ids.take(part.id), fit_name(part.name)
+            if (wire, name) == (part.id, part.name):
+                return part
+            return ToolCall(id=wire, name=name, arguments=part.arguments)
         case MalformedToolCall():
             return ToolCall(
                 id=ids.take(part.id),

@@ -18,7 +18,7 @@ from io_harness.activities.telemetry.spans import tool_call
 from io_harness.activities.workspace import WorkingCopy, open_copy
 from io_harness.activities.workspace_policy import RunPolicies
 from io_harness.workflows.contract import TaskContract
-from io_harness.workflows.messages import AssistantMessage, Observation, ToolCall
+from io_harness.workflows.messages import AssistantMessage, Observation, ToolCall, ToolMessage
 from io_harness.workflows.payloads import (
     CallReference,
     InlineCall,
@@ -70,7 +70,13 @@ class ToolActivities:
                 with tool_call(given, call) as traced:
                     outcome = await self._outcome(given, contract, call, progress)
                     traced.came_of(outcome)
+                    self._foretell(call, outcome)
                     return outcome
+
+    def _foretell(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        if isinstance(outcome, ToolDone):
+            seen = outcome.observation
+            self._reader.expect(ToolMessage(call_id=call.id, name=call.name, observation=seen))
 
     async def _outcome(
         self,

@@ -7,6 +7,7 @@ names it, and attached in a mount namespace of the starting thread alone.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -49,6 +50,7 @@ def _is_owned(mount: Staged) -> bool:
 _SYSTEM = tuple(map(Path, (*SYSTEM_ROOTS, "/etc", "/bin", "/sbin", "/lib", "/lib64")))
 
 
+@functools.lru_cache(maxsize=1024)
 def _is_system(path: Path) -> bool:
     return str(path) == "/" or any(is_inside(path, root) for root in _SYSTEM)
 

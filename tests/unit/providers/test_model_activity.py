@@ -14,7 +14,7 @@ from io_harness.activities.model import ModelActivities
 from io_harness.activities.providers.recording import load
 from io_harness.activities.settings import Settings
 from io_harness.workflows.contract import TaskContract
-from io_harness.workflows.messages import Message, Text, UserMessage
+from io_harness.workflows.messages import AssistantMessage, Message, Text, UserMessage
 from io_harness.workflows.payloads import (
     CompleteInput,
     Completion,
@@ -44,6 +44,9 @@ class Run:
 
     async def transcript(self, mark: TranscriptMark) -> tuple[Message, ...]:
         return self._messages[: mark.upto]
+
+    def expect(self, message: AssistantMessage) -> None:
+        self.expected = message
 
 
 async def _blob(blob: str) -> bytes:
