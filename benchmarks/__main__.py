@@ -13,12 +13,15 @@ from pathlib import Path
 
 import click
 
+from benchmarks.concurrency import concurrency, waiting
 from benchmarks.fanout import fanout
+from benchmarks.gathered import corpora, egress, resilience, sandbox
 from benchmarks.history import history
 from benchmarks.machine import machine
 from benchmarks.overhead import flatness, overhead
 from benchmarks.recovery import recovery
 from benchmarks.report import Section, markdown, store
+from benchmarks.startup import startup
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,15 @@ BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
     "recovery": lambda size: recovery(rounds=size(5, 1)),
     "fanout": lambda size: fanout(agents=size(120, 6), concurrent=size(16, 3)),
     "history": lambda size: history([25, 100, 400, 1_000] if not size.quick else [10, 40]),
+    "concurrency": lambda size: concurrency(
+        [1, 10] if size.quick else [1, 10, 100, 1_000], [5, 5] if size.quick else [40, 20, 5, 2]
+    ),
+    "waiting": lambda size: waiting(runs=size(1_000, 10)),
+    "startup": lambda size: startup(rounds=size(5, 1)),
+    "sandbox": lambda size: sandbox(rounds=size(100, 5)),
+    "egress": lambda size: egress(dials=size(500, 50)),
+    "resilience": lambda size: resilience(),
+    "corpora": lambda size: corpora(),
 }
 
 

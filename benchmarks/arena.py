@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Literal
 
 from temporalio.service import ConnectConfig, RPCError, ServiceClient
 
-from benchmarks.contestants.task import Report, Task
+from benchmarks.contestants.task import Report, RunReport, Task
 from benchmarks.model_server import Conversation, ModelServer, Say
 from io_harness.sandbox import process_tree
 from io_harness.server import embedded_server, find_binary, free_ports
@@ -25,7 +26,7 @@ from io_harness.workflows.attributes import NAMES
 ROOT = Path(__file__).parents[1]
 ServerKind = Literal["embedded", "default", "none"]
 _SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-_CHILD_SECONDS = 3_600
+_QUIET_SECONDS = 180
 _START_SECONDS = 60
 
 
@@ -47,7 +48,9 @@ class Contestant:
     finish: Say = _DONE
 
 
-OURS = Contestant("io-harness", "ours", finish=Say(tool="finish", arguments={"summary": "done"}))
+_FINISH = Say(tool="finish", arguments={"summary": "done"})
+OURS = Contestant("io-harness", "ours", finish=_FINISH)
+WAITING = Contestant("io-harness, waiting for humans", "waiting", finish=_FINISH)
 BARE = Contestant("bare workflow of two activities", "bare")
 PYDANTIC_AI = Contestant(
     "pydantic-ai, Temporal durability", "pydantic_ai_temporal", ("pydantic_ai",)
@@ -137,13 +140,35 @@ class Arena:
             address="" if server == "none" else self._servers[server].address,
         )
         before = self._server_seconds(server)
+        held = [self._model.conversations[name] for name in names]
         try:
-            report = await _in_child(contestant, task, self._folder / "cache")
+            report = await self._watched(contestant, task, held)
         finally:
             shutil.rmtree(workspace)
             shutil.rmtree(scratch, ignore_errors=True)
-        held = tuple(self._model.conversations.pop(name) for name in names)
-        return Played(report, self._server_seconds(server) - before, held)
+            for name in names:
+                del self._model.conversations[name]
+        return Played(report, self._server_seconds(server) - before, tuple(held))
+
+    async def _watched(
+        self, contestant: Contestant, task: Task, conversations: Sequence[Conversation]
+    ) -> Report:
+        """The contestant's report, or that it was ended because it asked for nothing any more: a
+        workflow can be stuck for ever."""
+        began = time.perf_counter()
+        running = asyncio.ensure_future(_in_child(contestant, task, self._folder / "cache"))
+        while not running.done():
+            await asyncio.wait({running}, timeout=1)
+            last = max(
+                (each.arrivals[-1] for each in conversations if each.arrivals), default=began
+            )
+            if time.perf_counter() - last > _QUIET_SECONDS:
+                running.cancel()
+                await asyncio.wait({running})
+                stuck = RunReport(outcome=f"stuck: no model request for {_QUIET_SECONDS} s")
+                ends = [stuck] * len(task.urls)
+                return Report(runs=ends, peak_mib=0, cpu_seconds=0, children_seconds=0)
+        return running.result()
 
     def _server_seconds(self, server: ServerKind) -> float:
         if server == "none":
@@ -159,8 +184,7 @@ async def _in_child(contestant: Contestant, task: Task, cache: Path) -> Report:
         env=os.environ | {"XDG_CACHE_HOME": str(cache)},
     )  # fmt: skip
     try:
-        async with asyncio.timeout(_CHILD_SECONDS):
-            stdout, stderr = await process.communicate()
+        stdout, stderr = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()

@@ -1,15 +1,21 @@
-"""How history grows: events and bytes per turn at several lengths, beside a workflow that passes the
-whole transcript to each model call. Tool outputs are 4 KB, of a test runner's lines."""
+"""How history grows: events and bytes per turn at several lengths, beside the peers and a workflow that
+passes the whole transcript to each model call. The prompt has 20 KB, tool outputs 4 KB of a test
+runner's lines."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.arena import OURS, Arena, Contestant, arena
+from benchmarks.arena import OPENAI_AGENTS, OURS, PYDANTIC_AI, Arena, Contestant, NotRun, arena
 from benchmarks.report import Cell, Section, Target
 
 WHOLE = Contestant("workflow that passes the whole transcript", "whole_transcript")
 _BYTES_PER_TURN = 8 * 1024
 _EVENTS_PER_TURN = 12
+_SHARE = 1 / 20
+"""Of a peer's history."""
+_COMPARED_AT = 100
+"""Turns."""
+_PROMPT = "Mend the parser of dates. " * 800
 _FLAT = 1.1
 """Longest runs against shortest: above this, a turn costs more in a longer run."""
 
@@ -50,12 +56,22 @@ class Grown:
             round(self.events / self.turns, 1), round(self.bytes_per_turn), self.outcome,
         )  # fmt: skip
 
+    @property
+    def ended_early(self) -> bool:
+        return self.outcome != "done"
+
 
 async def history(lengths: Sequence[int]) -> Section:
+    missing: list[str] = []
     async with arena(["embedded"]) as field:
         ours = [await _grow(field, OURS, lines, turns) for turns in lengths]
         worst = await _grow(field, OURS, noise, lengths[-1])
-        whole = [await _grow(field, WHOLE, lines, turns) for turns in lengths]
+        others: list[Grown] = []
+        for contestant in (WHOLE, PYDANTIC_AI, OPENAI_AGENTS):
+            try:
+                others += await _until_death(field, contestant, lengths)
+            except NotRun as reason:
+                missing.append(f"{contestant.label} did not run: {reason}.")
     shortest, second, longest = ours[0], ours[1], ours[-1]
     most_bytes = max(each.bytes_per_turn for each in ours)
     one_more = (second.events - shortest.events) / (second.turns - shortest.turns)
@@ -72,7 +88,7 @@ async def history(lengths: Sequence[int]) -> Section:
             "bytes per turn",
             "end",
         ),
-        rows=[each.row() for each in (*ours, worst, *whole)],
+        rows=[each.row() for each in (*ours, worst, *others)],
         targets=[
             Target(
                 f"at most {_BYTES_PER_TURN:,} bytes per turn",
@@ -90,8 +106,15 @@ async def history(lengths: Sequence[int]) -> Section:
                 f"{slope:.2f}",
                 slope <= _FLAT,
             ),
+            Target(
+                f"{lengths[-1]:,} turns done",
+                f"{longest.turns - 1:,}",
+                not longest.ended_early,
+            ),
+            *_shares(ours, others),
         ],
         notes=[
+            *missing,
             "In long runs the fold of the transcript and continue-as-new add to the events; the "
             "transcript that is carried adds to the bytes, the more the less it compresses.",
             "The server ends a workflow whose history passes 50 MB.",
@@ -99,10 +122,33 @@ async def history(lengths: Sequence[int]) -> Section:
     )
 
 
+async def _until_death(field: Arena, contestant: Contestant, lengths: Sequence[int]) -> list[Grown]:
+    """At each length, up to the first one that it doesn't reach."""
+    found: list[Grown] = []
+    for turns in lengths:
+        found.append(await _grow(field, contestant, lines, turns))
+        if found[-1].ended_early:
+            break
+    return found
+
+
+def _shares(ours: Sequence[Grown], others: Sequence[Grown]) -> list[Target]:
+    own = {each.asked: each.bytes for each in ours}
+    return [
+        Target(
+            f"at {each.asked} turns at most a twentieth of the bytes of {each.contestant.label}",
+            f"1/{each.bytes / own[each.asked]:.0f}",
+            own[each.asked] <= each.bytes * _SHARE,
+        )
+        for each in others
+        if each.asked == _COMPARED_AT and not each.ended_early
+    ]
+
+
 async def _grow(
     field: Arena, contestant: Contestant, output: Callable[[int], str], turns: int
 ) -> Grown:
-    played = await field.play(contestant, "embedded", turns, output)
+    played = await field.play(contestant, "embedded", turns, output, goal=_PROMPT)
     (run,) = played.report.runs
     (conversation,) = played.conversations
     done = len(conversation.arrivals)

@@ -30,13 +30,18 @@ async def report(
     async with worker:
         meter = Meter()
         handles: list[Handle] = await asyncio.gather(*starts)
-        ends = await asyncio.gather(*(_end(handle) for handle in handles))
-        told = meter.report(())
-        runs = [
-            RunReport(outcome=end, **await _history(client, handle))
-            for end, handle in zip(ends, handles, strict=True)
-        ]
-        return told.model_copy(update={"runs": runs})
+        return await finished(client, meter, handles)
+
+
+async def finished(client: Client, meter: Meter, handles: Sequence[Handle]) -> Report:
+    """Wait for the ends of all; what they cost is taken before their histories are looked at."""
+    ends = await asyncio.gather(*(_end(handle) for handle in handles))
+    told = meter.report(())
+    runs = [
+        RunReport(outcome=end, **await _history(client, handle))
+        for end, handle in zip(ends, handles, strict=True)
+    ]
+    return told.model_copy(update={"runs": runs})
 
 
 async def _end(handle: Handle) -> str:

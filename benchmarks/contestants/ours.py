@@ -18,21 +18,21 @@ async def run(task: Task) -> Report:
     client = await connect(task.address, [plugin])
     starts = [
         client.start_workflow(
-            AgentRun.run, _contract(task, url), id=url.split("/")[3], task_queue=TASK_QUEUE
+            AgentRun.run, contract_for(task, url), id=url.split("/")[3], task_queue=TASK_QUEUE
         )
         for url in task.urls
     ]
     return await report(client, harness_worker(client), starts)
 
 
-def _contract(task: Task, url: str) -> JsonValue:
+def contract_for(task: Task, url: str, *, policy: str = "unattended") -> JsonValue:
     contract = TaskContract.model_validate(
         {
             "goal": task.goal,
             "workspace": {"kind": "directory", "path": task.workspace},
             "verification": {"kind": "none"},
             "model": {"provider": "openai-compatible", "name": "scripted", "base_url": url},
-            "policy": "unattended",
+            "policy": policy,
             "budget": {"steps": 2_000, "tool_calls": 2_000, "tokens": 1_000_000_000},
         }
     )

@@ -42,6 +42,8 @@ class Report(BaseModel):
     """The same of the commands that it ran, and of all that they needed."""
     idle_mib: float = 0
     """Resident memory before the first run."""
+    held_mib: float = 0
+    """Resident memory while all runs waited, where they do."""
 
 
 class Meter:

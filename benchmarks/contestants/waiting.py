@@ -1,0 +1,71 @@
+"""io-harness: runs that all wait for a human at the same time, and are then all approved."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from temporalio.client import Client
+
+from io_harness import runs
+from io_harness.activities.settings import Settings
+from io_harness.plugin import TASK_QUEUE, HarnessPlugin, harness_worker
+from io_harness.workflows.agent_run import AgentRun
+from io_harness.workflows.approvals import Decision
+
+from .on_temporal import Handle, connect, finished
+from .ours import contract_for
+from .task import Meter, Report, Task, contestant, resident_mib
+
+T = TypeVar("T")
+R = TypeVar("R")
+_AT_ONCE = 20
+_PATIENCE = 1_800
+
+
+async def run(task: Task) -> Report:
+    plugin = HarnessPlugin(Settings(data_dir=Path(task.scratch)))
+    client = await connect(task.address, [plugin])
+    async with harness_worker(client):
+        meter = Meter()
+        handles = await _each(task.urls, lambda url: _start(client, task, url))
+        async with asyncio.timeout(_PATIENCE):
+            while await _waiting(client) < len(handles):  # noqa: ASYNC110 - only the server knows
+                await asyncio.sleep(1)
+        held = resident_mib()
+        await _each(handles, lambda handle: _approve(client, handle))
+        report = await finished(client, meter, handles)
+        return report.model_copy(update={"held_mib": held})
+
+
+async def _waiting(client: Client) -> int:
+    return (await client.count_workflows("HarnessState = 'waiting'")).count
+
+
+async def _start(client: Client, task: Task, url: str) -> Handle:
+    return await client.start_workflow(
+        AgentRun.run,
+        contract_for(task, url, policy="careful"),
+        id=url.split("/")[3],
+        task_queue=TASK_QUEUE,
+    )
+
+
+async def _approve(client: Client, handle: Handle) -> None:
+    for pending in await runs.pending(client, handle.id):
+        await handle.signal("decide", Decision(request=pending.id, verdict="approve", by="bench"))
+
+
+async def _each(items: Sequence[T], act: Callable[[T], Awaitable[R]]) -> list[R]:
+    """Do it to all, a few at once."""
+    at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(item: T) -> R:
+        async with at_once:
+            return await act(item)
+
+    return await asyncio.gather(*(one(item) for item in items))
+
+
+if __name__ == "__main__":
+    contestant(run)
