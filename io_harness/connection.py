@@ -2,12 +2,14 @@
 
 import asyncio
 import dataclasses
+import importlib
 import ipaddress
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Literal, TypedDict
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -117,10 +119,18 @@ async def connect(
         extras = _extras(settings, observed, works=works)
         yield Connection(await _connected(config, extras), held=None)
         return
+    loading = _load_plugin() if works else None
     async with embedded_server(settings.data_dir, NAMES) as held:
+        if loading is not None:
+            await loading
         extras = _extras(settings, observed, works=works)
         client = await _connected({"target_host": held.server.address}, extras)
         yield Connection(client, held)
+
+
+def _load_plugin() -> "asyncio.Task[ModuleType]":
+    """Import all activities while the server starts, which takes about as long."""
+    return asyncio.create_task(asyncio.to_thread(importlib.import_module, "io_harness.plugin"))
 
 
 class _Extras(TypedDict, total=False):

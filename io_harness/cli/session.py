@@ -22,14 +22,14 @@ async def session(
         acts: Whether the worker takes model and tool calls. Without, it answers queries and takes
             decisions, and begins nothing that the end of this process would cut short.
     """
-    from io_harness.plugin import harness_worker  # all activities: only who works waits for them
-
     from .telemetry import observed_where_possible
 
     logs.to_file(settings.data_dir)
     async with AsyncExitStack() as stack:
         seen = await stack.enter_async_context(observed_where_possible())
         connection = await stack.enter_async_context(connect(settings, works=True, observed=seen))
+        from io_harness.plugin import harness_worker  # all activities: loaded by `connect`
+
         if connection.held or not await runs.workers(connection.client, task_queue):
             await stack.enter_async_context(
                 harness_worker(connection.client, task_queue=task_queue, acts=acts)
