@@ -52,7 +52,9 @@ async def build(client: Client, deployment: str, build_id: str) -> AsyncIterator
         yield
 
 
-async def start(client: Client, repo: Repo, deployment: str, *, asks: bool, folder: Path) -> Handle:
+async def start(
+    client: Client, repo: Repo, deployment: str, *, asks: bool, folder: Path, landing: str = "auto"
+) -> Handle:
     script = write_script(
         folder / f"{uuid.uuid4().hex}.yaml",
         turn(call("edit_file", path="calc.py", old="a - b", new="a + b")),
@@ -64,6 +66,7 @@ async def start(client: Client, repo: Repo, deployment: str, *, asks: bool, fold
         "workspace": {"kind": "directory", "path": str(repo.path)},
         "verification": VERIFY,
         "policy": "careful" if asks else "unattended",
+        "landing": {"mode": "apply", "approve": landing},
         "model": {"provider": "replay", "name": "script", "base_url": script},
     }
     return await client.start_workflow(
@@ -106,3 +109,21 @@ async def test_a_run_keeps_its_build_until_it_continues_as_new(
             fresh = await start(client, repo, deployment, asks=False, folder=tmp_path)
             await fresh.result()
             assert await builds(client, fresh) == [{"new"}]
+
+
+@pytest.mark.timeout(240)
+async def test_a_run_at_its_end_finishes_on_its_build_while_another_is_the_current_one(
+    client: Client, repo: Repo, tmp_path: Path
+) -> None:
+    """It waits to land: no turn's end comes after that, at which it could move."""
+    deployment = f"harness-{uuid.uuid4().hex[:6]}"
+    async with build(client, deployment, "old"):
+        run = await start(client, repo, deployment, asks=False, folder=tmp_path, landing="ask")
+        while not (pending := await run.query(AgentRun.pending_approvals)):
+            await asyncio.sleep(0.1)
+        async with build(client, deployment, "new"):
+            await run.signal(AgentRun.decide, Decision(request=pending[0].id, verdict="approve"))
+            result = await run.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    assert repo.read("calc.py") == FIXED
+    assert await builds(client, run) == [{"old"}]
