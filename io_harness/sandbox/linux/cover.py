@@ -9,6 +9,7 @@ on it away in every namespace.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -27,7 +28,7 @@ def _content(path: Path) -> bytes:
 
 def may_be_cover(path: Path, found: os.stat_result) -> bool:
     """A file like a cover that nobody may write. Only its time tells a cover from someone's own, and
-    content and time are set a moment after the file is made."""
+    on some file systems content and time are set a moment after the file is made."""
     if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o222:
         return False
     return found.st_size in (0, len(_content(path)))
@@ -52,21 +53,44 @@ def cover(path: Path) -> Iterator[None]:
 
 def _hold(path: Path, parent: int) -> int:
     """Makes the cover, or joins those who have it, as a descriptor with a shared lock."""
-    name = path.name
     while True:
         try:
-            fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o444, dir_fd=parent)
-            os.write(fd, _content(path))
-            os.utime(fd, (_MADE_AT, _MADE_AT))
+            fd = _make(path, parent)
         except FileExistsError:
             try:
-                fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+                fd = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
             except FileNotFoundError:
                 continue
         fcntl.flock(fd, fcntl.LOCK_SH)
-        if _is_there(name, parent, fd):
+        if _is_there(path.name, parent, fd):
             return fd
         os.close(fd)  # Its last holder removed it meanwhile.
+
+
+def _make(path: Path, parent: int) -> int:
+    """Made without a name, and named when it is whole: who is killed meanwhile leaves nothing that
+    is not known for a cover."""
+    try:
+        fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o444, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT):
+            raise
+        # A file system that has no such files.
+        fd = os.open(path.name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o444, dir_fd=parent)
+        _fill(fd, path)
+        return fd
+    try:
+        _fill(fd, path)
+        os.link(f"/proc/self/fd/{fd}", path.name, dst_dir_fd=parent, follow_symlinks=True)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _fill(fd: int, path: Path) -> None:
+    os.write(fd, _content(path))
+    os.utime(fd, (_MADE_AT, _MADE_AT))
 
 
 def _is_there(name: str, parent: int, fd: int) -> bool:
