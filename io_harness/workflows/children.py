@@ -29,6 +29,8 @@ from .result import RunResult, Spend
 if TYPE_CHECKING:
     from .state import RunState
 
+_PAUSES = (1, 2, 4, 8, 16)
+"""Seconds between tries to start a sub-agent whose former self has still to end."""
 _Handle = workflow.ChildWorkflowHandle[object, RunResult]
 
 
@@ -89,7 +91,7 @@ def spawn(state: "RunState", position: int, tasks: tuple[AgentTask, ...]) -> tup
         try:
             share = share_of(task, state.ledger, len(tasks))
             ledger = ledger.reserve(share)
-            contract = derive(state, task, share)
+            contract = derive(state.contract, task, state.ledger, share)
         except (AgentRefused, ShareRefused) as refused:
             raise AgentRefused(f"agents[{index}]: {refused}") from None
         size = len(contract.model_dump_json().encode())
@@ -165,29 +167,47 @@ async def _live(state: "RunState", child: Child, contract: TaskContract, lineage
 async def _started(
     state: "RunState", child: Child, contract: TaskContract, lineage: Lineage
 ) -> _Handle | None:
-    """The sub-agent once it has a slot; None if the run is over before."""
+    """The sub-agent once it has a slot; None if the run is over before.
+
+    Raises:
+        WorkflowAlreadyStartedError: there is one of its id, and it doesn't end.
+    """
     children = state.children
     state.tree.want(child.id)
     await workflow.wait_condition(lambda: state.tree.may_work(child.id) or children.stopping)
-    async with children.one_start:
-        if children.stopping:
-            return None
-        summary = " ".join(child.goal.split()).encode()[:200].decode(errors="ignore")
-        handle: _Handle = await workflow.start_child_workflow(
-            "AgentRun",
-            args=[_in_time(state, contract).model_dump(mode="json"), lineage],
-            id=child.id,
-            result_type=RunResult,
-            # Whatever ends this run, from a reset to a termination, ends its agents.
-            parent_close_policy=workflow.ParentClosePolicy.TERMINATE,
-            cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            static_summary=summary,
-        )
-    children.change(child.id, state="running")
-    for letter in children.letters.pop(child.id, []):
-        state.tree.post(child.id, letter)
-    return handle
+    for pause in _PAUSES:
+        async with children.one_start:
+            if children.stopping:
+                return None
+            try:
+                handle = await _start(child, _in_time(state, contract), lineage)
+            except WorkflowAlreadyStartedError:
+                # This run was reset to before the start, and the server left the agent running.
+                with contextlib.suppress(ApplicationError):  # it has just ended
+                    await workflow.get_external_workflow_handle(child.id).cancel()
+            else:
+                children.change(child.id, state="running")
+                for letter in children.letters.pop(child.id, []):
+                    state.tree.post(child.id, letter)
+                return handle
+        await workflow.sleep(pause)
+    raise WorkflowAlreadyStartedError(child.id, "AgentRun")
+
+
+async def _start(child: Child, contract: TaskContract, lineage: Lineage) -> _Handle:
+    summary = " ".join(child.goal.split()).encode()[:200].decode(errors="ignore")
+    return await workflow.start_child_workflow(
+        "AgentRun",
+        # Only what was given: a field that a later release adds changes no run that is under way.
+        args=[contract.model_dump(mode="json", exclude_unset=True), lineage],
+        id=child.id,
+        result_type=RunResult,
+        # Whatever ends this run, its agents end with it.
+        parent_close_policy=workflow.ParentClosePolicy.TERMINATE,
+        cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        static_summary=summary,
+    )
 
 
 def _in_time(state: "RunState", contract: TaskContract) -> TaskContract:

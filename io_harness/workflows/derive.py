@@ -1,7 +1,5 @@
 """A sub-agent's contract, made from its parent's: never wider in anything."""
 
-from typing import TYPE_CHECKING
-
 from pydantic import TypeAdapter, ValidationError
 
 from .agent_tools import AgentTask
@@ -18,9 +16,6 @@ from .ledger import Ledger, Share, part_of
 from .mcp_contract import McpServer
 from .policy import PolicySpec, policy_of
 
-if TYPE_CHECKING:
-    from .state import RunState
-
 _VERIFICATION: TypeAdapter[Verification] = TypeAdapter(Verification)
 _POLICY: TypeAdapter[PolicySpec] = TypeAdapter(PolicySpec)
 
@@ -29,13 +24,12 @@ class AgentRefused(ValueError):
     """The sub-agent is not started. Says what is wrong or which cap is in the way."""
 
 
-def derive(state: "RunState", task: AgentTask, share: Share) -> TaskContract:
+def derive(parent: TaskContract, task: AgentTask, ledger: Ledger, share: Share) -> TaskContract:
     """The contract of a sub-agent.
 
     Raises:
         AgentRefused: the task is not valid under the parent's contract.
     """
-    parent = state.contract
     kind = _kind(parent, task)
     models = _models(parent, task, kind)
     servers = _servers(parent, kind)
@@ -46,10 +40,10 @@ def derive(state: "RunState", task: AgentTask, share: Share) -> TaskContract:
                 policy = policy.contain(policy_of(_POLICY.validate_python(narrowing)))
         return TaskContract.model_validate(
             {
-                **dict(parent),
+                **{name: getattr(parent, name) for name in parent.model_fields_set},
                 "goal": _goal(task, kind),
                 "verification": _VERIFICATION.validate_python(task.verification),
-                "budget": _budget(state, task, kind, share),
+                "budget": _budget(parent.budget, task, kind, ledger, share),
                 "model": models[0],
                 "fallbacks": models[1:],
                 "policy": policy,
@@ -115,12 +109,13 @@ def _goal(task: AgentTask, kind: NamedAgent | None) -> str:
     return "\n\n".join(parts)
 
 
-def _budget(state: "RunState", task: AgentTask, kind: NamedAgent | None, share: Share) -> Budget:
+def _budget(
+    budget: Budget, task: AgentTask, kind: NamedAgent | None, ledger: Ledger, share: Share
+) -> Budget:
     """Tokens and USD come out of the parent's. Steps, calls and time are caps that bound each agent
     alone: no agent's is above its parent's."""
-    budget = state.contract.budget
     steps = (budget.steps, kind.steps if kind else None, task.steps)
-    working = budget.working_seconds - state.ledger.spend.working_seconds
+    working = budget.working_seconds - ledger.spend.working_seconds
     return budget.model_copy(
         update={
             "steps": min(s for s in steps if s is not None),

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from io_harness import runs
 from io_harness.workflows import agent_run
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.result import Outcome
-from tests.agents import Kinds, finish, fixes, task, writes
+from tests.agents import FIXED_CALC, Kinds, finish, fixes, task, writes
 from tests.scripted import Turn, call, turn
 
 from .conftest import Handle, Start
-from .test_cancel_reset import processes
+from .test_approvals import decide, pending
+from .test_cancel_reset import processes, reset_after_first_tool
 from .test_long_run import chain
 
 TREE = {"agents": 10, "concurrent": 3, "depth": 2}
@@ -78,7 +80,10 @@ async def test_termination_reaches_every_agent(sleepers: Sleepers, client: Clien
 
 
 async def test_a_run_that_finishes_ends_its_agents(sleepers: Sleepers, client: Client) -> None:
-    run, mark = await sleepers(fixes(), finish())
+    asks = turn(call("ask_user", question="May I end?"))
+    run, mark = await sleepers(asks, fixes(), finish())
+    (asked,) = await pending(run)
+    await decide(run, asked.id, "approve")
     await gone(mark)
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
@@ -138,3 +143,27 @@ async def test_a_cancel_at_any_moment_of_the_starts_ends_the_run(
         await asyncio.sleep(0.3 * moment)
         await run.cancel()
         assert (await run.result()).outcome is Outcome.CANCELLED
+
+
+async def test_a_reset_before_the_spawn_starts_the_same_agent_anew(
+    start: Start, kinds: Kinds, client: Client
+) -> None:
+    kinds.add("fixer", fixes(), finish())
+    spawned = call("spawn_agents", agents=[task("fixer", FIXED_CALC)], shows=("success",))
+    look = turn(call("read_file", path="calc.py"))
+    run = await start(
+        look, turn(spawned), finish(), containment=TREE, agents=kinds.all, policy="careful"
+    )
+    (before,) = await pending(run)
+    agent = client.get_workflow_handle(f"{run.id}/2.0.1")
+    first = (await agent.describe()).run_id
+    again = await reset_after_first_tool(client, run)
+    while (await agent.describe()).run_id == first:
+        await asyncio.sleep(0.1)
+    while not (asked := await runs.pending(client, run.id)):
+        await asyncio.sleep(0.1)
+    assert asked[0].id == before.id
+    await again.signal("decide", {"request": asked[0].id, "verdict": "approve"})
+    result = await again.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    assert result.agents == 1

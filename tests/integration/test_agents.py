@@ -5,17 +5,21 @@ from pathlib import Path
 
 import pytest
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import SearchAttributeKey
 
 from io_harness import runs, trace
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.approvals import Decision
+from io_harness.workflows.attributes import STATE
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import Outcome
 from tests.agents import FIXED_CALC, Kinds, contains, finish, fixes, task, writes
 from tests.scripted import Call, call, turn
 
-from .conftest import FIXED, VERIFY, Repo, Start
+from .conftest import FIXED, VERIFY, Handle, Repo, Start
+from .test_approvals import pending
 
 WRITES = {"preset": "careful", "layers": [{"name": "t", "rules": [
     {"effect": "allow", "act": "write", "target": "*.py"}]}]}  # fmt: skip
@@ -97,23 +101,46 @@ async def test_the_work_of_a_failed_agent_is_merged_only_when_asked_for(
     assert repo.read("calc.py") == FIXED
 
 
-async def test_an_approval_of_an_agent_is_shown_and_decided_at_the_root(
-    start: Start, repo: Repo, kinds: Kinds
+@pytest.mark.parametrize("at", ["root", "agent"])
+async def test_an_approval_of_an_agent_is_shown_at_the_root_and_decided_at_either(
+    start: Start, repo: Repo, kinds: Kinds, client: Client, at: str
 ) -> None:
     kinds.add("fixer", fixes(), finish())
     spawned = call("spawn_agents", agents=[task("fixer", FIXED_CALC)])
     run = await start(turn(spawned), finish(), containment=TREE, agents=kinds.all, policy="careful")
-    while not (pending := await run.query(AgentRun.pending_approvals)):
-        await asyncio.sleep(0.1)
-    assert pending[0].agent == f"{run.id}/1.0.1"
-    assert "a + b" in pending[0].request.preview
+    (asked,) = await pending(run)
+    agent = client.get_workflow_handle_for(AgentRun.run, f"{run.id}/1.0.1")
+    assert asked.agent == agent.id
+    assert "a + b" in asked.request.preview
     assert (await run.query(AgentRun.status)).state == "waiting"
-    decision = Decision(request=pending[0].id, verdict="approve", by="ann")
-    assert await run.execute_update(AgentRun.submit_decision, decision) == "forwarded"
+    page = await details(run)
+    assert "Waiting for approval: write `calc.py`" in page
+    assert f"by the sub-agent `{agent.id}`" in page
+    assert f"--workflow-id '{run.id}'" in page
+    for each in (run, agent):
+        assert await attribute(each, STATE) == "waiting"
+    if at == "root":
+        decision = Decision(request=asked.id, verdict="approve", by="ann")
+        assert await run.execute_update(AgentRun.submit_decision, decision) == "forwarded"
+    else:
+        (own,) = await pending(agent)
+        await agent.signal(AgentRun.decide, Decision(request=own.id, verdict="approve", by="ann"))
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert repo.read("calc.py") == FIXED
     assert await run.query(AgentRun.pending_approvals) == ()
+
+
+async def details(run: Handle) -> str:
+    """What the Temporal UI shows as the run's current details."""
+    query = "__temporal_workflow_metadata"
+    metadata: WorkflowMetadata = await run.query(query, result_type=WorkflowMetadata)
+    return metadata.current_details
+
+
+async def attribute(run: Handle, name: str) -> str | None:
+    described = await run.describe()
+    return described.typed_search_attributes.get(SearchAttributeKey.for_keyword(name))
 
 
 async def test_messages_arrive_once_and_wake_who_waits(

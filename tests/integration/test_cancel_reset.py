@@ -6,12 +6,13 @@ import time
 import uuid
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.worker import Worker, WorkerDeploymentConfig
 
@@ -20,7 +21,7 @@ from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.result import Outcome, RunResult
 from tests.scripted import call, turn
 
-from .conftest import BROKEN, FIXED, Repo, Start
+from .conftest import BROKEN, FIXED, Handle, Repo, Start
 
 
 def processes(mark: str) -> set[int]:
@@ -87,23 +88,8 @@ async def test_a_cancel_counts_although_the_activity_under_way_completes(
     assert result.spend.steps == 0
 
 
-@pytest.mark.timeout(180)
-async def test_a_reset_run_goes_on_from_the_snapshot_of_that_event(
-    start: Start, repo: Repo, client: Client
-) -> None:
-    """Terminated while its second call runs; reset to the turn before, it does the rest again."""
-    edit = call("edit_file", path="calc.py", old="a - b", new="a + b")
-    note = call("write_file", path="note.txt", content="once\n")
-    run = await start(turn(edit), turn(note), turn(call("finish", summary="done")), policy={
-        "preset": "unattended",
-        "layers": [{"name": "asks", "rules": [
-            {"effect": "ask", "act": "write", "target": "note.txt"}]}],
-    })  # fmt: skip
-    while not await run.query(AgentRun.pending_approvals):
-        await asyncio.sleep(0.1)
-    await run.terminate("to be reset")
-    assert repo.read("calc.py") == BROKEN
-
+async def reset_after_first_tool(client: Client, run: Handle) -> WorkflowHandle[Any, RunResult]:
+    """Reset to the workflow task in which the first tool call's result came; gives the new run."""
     history = [event async for event in run.fetch_history_events()]
     names = {
         e.event_id: e.activity_task_scheduled_event_attributes.activity_type.name for e in history
@@ -130,7 +116,27 @@ async def test_a_reset_run_goes_on_from_the_snapshot_of_that_event(
             request_id=uuid.uuid4().hex,
         )
     )
-    again = client.get_workflow_handle(run.id, run_id=reset.run_id, result_type=RunResult)
+    return client.get_workflow_handle(run.id, run_id=reset.run_id, result_type=RunResult)
+
+
+@pytest.mark.timeout(180)
+async def test_a_reset_run_goes_on_from_the_snapshot_of_that_event(
+    start: Start, repo: Repo, client: Client
+) -> None:
+    """Terminated while its second call runs; reset to the turn before, it does the rest again."""
+    edit = call("edit_file", path="calc.py", old="a - b", new="a + b")
+    note = call("write_file", path="note.txt", content="once\n")
+    run = await start(turn(edit), turn(note), turn(call("finish", summary="done")), policy={
+        "preset": "unattended",
+        "layers": [{"name": "asks", "rules": [
+            {"effect": "ask", "act": "write", "target": "note.txt"}]}],
+    })  # fmt: skip
+    while not await run.query(AgentRun.pending_approvals):
+        await asyncio.sleep(0.1)
+    await run.terminate("to be reset")
+    assert repo.read("calc.py") == BROKEN
+
+    again = await reset_after_first_tool(client, run)
     while not (pending := await runs.pending(client, run.id)):
         await asyncio.sleep(0.1)
     await again.signal("decide", {"request": pending[0].id, "verdict": "approve"})
