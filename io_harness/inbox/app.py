@@ -18,7 +18,6 @@ from .pages import Notice, Pages, too_late
 from .reading import Open, Seen, read_inbox, read_request
 
 UiOf = Callable[[str], str | None]
-_STYLE = files("io_harness.inbox").joinpath("inbox.css").read_text(encoding="utf-8")
 
 
 class InboxApp:
@@ -34,6 +33,7 @@ class InboxApp:
         self._secrets = secrets
         self._by = by
         self._ui = ui
+        self._css = files("io_harness.inbox").joinpath("inbox.css").read_text(encoding="utf-8")
         self._pages = Pages(by=by, namespace=client.namespace, csrf=secrets.csrf)
 
     def asgi(self) -> Starlette:
@@ -54,7 +54,7 @@ class InboxApp:
         return guard.login(request, self._secrets)
 
     async def style(self, request: Request) -> Response:
-        return Response(_STYLE, media_type="text/css")
+        return Response(self._css, media_type="text/css")
 
     async def inbox(self, request: Request) -> Response:
         inbox = await read_inbox(self._client)

@@ -4,10 +4,10 @@ Each is one capability of a run. Run this only after a change of the workflow's 
 break running ones; otherwise the stored histories are the proof that it doesn't.
 """
 
+import argparse
 import asyncio
 import json
 import re
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -219,4 +219,6 @@ async def main(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:] or [*MAKE]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", choices=[*MAKE])
+    asyncio.run(main(parser.parse_args().names or [*MAKE]))
