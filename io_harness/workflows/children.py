@@ -145,9 +145,7 @@ async def _live(state: "RunState", child: Child, contract: TaskContract, lineage
         cause = error.cause
         failure = cause.message if isinstance(cause, ApplicationError) else str(cause or error)
         failure = failure or "ended without a result"
-        if isinstance(
-            cause, ApplicationError
-        ):  # which runs raise only before their first model call
+        if isinstance(cause, ApplicationError):  # raised only before the first model call
             spent = Spend()
     state.tree.ended(child.id)
     report = None
