@@ -20,7 +20,6 @@ class SourceNotes(Record):
     """Id of the Temporal namespace in which the run is."""
     commit: str | None = None
     """Commit of the source repository that the tree is of; None for a directory."""
-
     root: str | None = None
     """Of a sub-agent: the first snapshot of its tree's root, whose policy file and instructions hold.
     Those in its own files may be an agent's."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from io_harness.activities.notes import SourceNotes
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.workspace_policy import (
     WORKSPACE_POLICY,
@@ -126,7 +127,7 @@ def snapshot(store: SnapshotStore, folder: Path, files: dict[str, str]) -> str:
         return done.stdout.strip()
 
     git("add", "-A", ".")
-    return git("commit-tree", git("write-tree"), "-m", "base")
+    return git("commit-tree", git("write-tree"), "-m", SourceNotes().message())
 
 
 async def test_a_workspace_can_narrow_and_never_widen(tmp_path: Path) -> None:
