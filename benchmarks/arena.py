@@ -26,7 +26,7 @@ from io_harness.workflows.attributes import NAMES
 ROOT = Path(__file__).parents[1]
 ServerKind = Literal["embedded", "default", "none"]
 _SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-_QUIET_SECONDS = 60
+_QUIET_SECONDS = 300
 _START_SECONDS = 60
 
 
