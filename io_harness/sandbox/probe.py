@@ -170,8 +170,11 @@ async def _bystanders() -> AsyncIterator[tuple[dict[str, int], str, Callable[[],
         datagrams.setblocking(False)
         ports["udp"] = datagrams.getsockname()[1]
         mark = secrets.token_hex(16)
-        waiting = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)", mark]
-        bystander = await asyncio.create_subprocess_exec(*waiting, start_new_session=True)
+        # Ends with its standard input, so also when this process is killed.
+        waiting = [sys.executable, "-I", "-S", "-c", "import sys; sys.stdin.read()", mark]
+        bystander = await asyncio.create_subprocess_exec(
+            *waiting, stdin=asyncio.subprocess.PIPE, start_new_session=True
+        )
         try:
             yield ports, mark, lambda: bool(select.select([datagrams], [], [], 0)[0])
         finally:
