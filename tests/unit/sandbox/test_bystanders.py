@@ -1,4 +1,4 @@
-"""What a probe lets its attack look for does not outlive a worker that is killed in the middle of it."""
+"""What a probe lets its attack look for does not outlive a worker that is killed meanwhile."""
 
 import subprocess
 import sys
