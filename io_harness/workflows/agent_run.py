@@ -82,8 +82,11 @@ class AgentRun:
             return RunResult(outcome=Outcome.CANCELLED, reason="cancelled before the first step")
         self._state = state
         ended = await self._until_ended(state)
-        await end_all(state)
-        return await conclude(state, ended)
+        ending = asyncio.create_task(_end(state, ended))
+        try:
+            return await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            return await ending  # what is over can't be cancelled; its result stands
 
     async def _until_ended(self, state: RunState) -> RunEnded:
         try:
@@ -283,6 +286,11 @@ class AgentRun:
     def pending_approvals(self) -> tuple[PendingApproval, ...]:
         """Of this run and, at the root of a tree, of all its agents."""
         return (*self._book.pending, *self._tree.pending)
+
+
+async def _end(state: RunState, ended: RunEnded) -> RunResult:
+    await end_all(state)
+    return await conclude(state, ended)
 
 
 def _refusal(error: ValidationError) -> str:

@@ -264,7 +264,7 @@ async def settle(state: "RunState") -> None:
     """
     running = tuple(child.id for child in state.children.running)
     await wait_for(state, running, even_if_written_to=True)
-    await asyncio.gather(*state.tree.outbox)
+    await asyncio.shield(asyncio.gather(*state.tree.outbox))
 
 
 async def end_all(state: "RunState") -> None:
