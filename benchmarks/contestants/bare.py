@@ -1,7 +1,9 @@
 """The yardstick: a workflow of two activities per turn, and nothing else. It asks the model, runs the
 command in a bare subprocess, and keeps no transcript."""
 
+import asyncio
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -20,20 +22,21 @@ class Activities:
         self._workspace = workspace
         self._http = httpx.AsyncClient(timeout=60)
 
-    @activity.defn
-    async def ask(self, url: str) -> str:
+    async def next_command(self, url: str, messages: Sequence[dict[str, str]]) -> str:
         """The command of the model's next tool call; empty at the end."""
         reply = await self._http.post(
-            f"{url}/chat/completions", json={"model": "scripted", "messages": []}
+            f"{url}/chat/completions", json={"model": "scripted", "messages": messages}
         )
         message = reply.raise_for_status().json()["choices"][0]["message"]
         calls = message.get("tool_calls")
         return json.loads(calls[0]["function"]["arguments"])["command"] if calls else ""
 
     @activity.defn
-    async def act(self, command: str) -> str:
-        import asyncio
+    async def ask(self, url: str) -> str:
+        return await self.next_command(url, [])
 
+    @activity.defn
+    async def act(self, command: str) -> str:
         return await asyncio.to_thread(in_shell, command, self._workspace)
 
 

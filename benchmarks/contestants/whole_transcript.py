@@ -4,39 +4,21 @@ call, so that each message is in history as often as there are calls after it.""
 from datetime import timedelta
 from functools import partial
 
-import httpx
 from temporalio import activity, workflow
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from .bare import Activities
 from .on_temporal import connect, report
-from .task import Report, Task, contestant, in_shell
+from .task import Report, Task, contestant
 
 QUEUE = "whole-transcript"
 Message = dict[str, str]
 
 
-class Activities:
-    def __init__(self, workspace: str) -> None:
-        self._workspace = workspace
-        self._http = httpx.AsyncClient(timeout=60)
-
+class AskingWithAll(Activities):
     @activity.defn
     async def ask_with_all(self, url: str, transcript: list[Message]) -> str:
-        """The command of the model's next tool call; empty at the end."""
-        import json
-
-        reply = await self._http.post(
-            f"{url}/chat/completions", json={"model": "scripted", "messages": transcript}
-        )
-        message = reply.raise_for_status().json()["choices"][0]["message"]
-        calls = message.get("tool_calls")
-        return json.loads(calls[0]["function"]["arguments"])["command"] if calls else ""
-
-    @activity.defn
-    async def act_bare(self, command: str) -> str:
-        import asyncio
-
-        return await asyncio.to_thread(in_shell, command, self._workspace)
+        return await self.next_command(url, transcript)
 
 
 @workflow.defn
@@ -49,7 +31,7 @@ class WholeTranscriptRun:
         transcript: list[Message] = [{"role": "user", "content": "Do what the script says."}]
         turns = 0
         while command := await activity_of("ask_with_all", args=[url, transcript], result_type=str):
-            output = await activity_of("act_bare", command, result_type=str)
+            output = await activity_of("act", command, result_type=str)
             transcript.append({"role": "assistant", "content": command})
             transcript.append({"role": "tool", "content": output})
             turns += 1
@@ -58,12 +40,12 @@ class WholeTranscriptRun:
 
 async def run(task: Task) -> Report:
     client = await connect(task.address)
-    activities = Activities(task.workspace)
+    activities = AskingWithAll(task.workspace)
     worker = Worker(
         client,
         task_queue=QUEUE,
         workflows=[WholeTranscriptRun],
-        activities=[activities.ask_with_all, activities.act_bare],
+        activities=[activities.ask_with_all, activities.act],
         workflow_runner=UnsandboxedWorkflowRunner(),
         build_id="whole-transcript",
     )

@@ -22,6 +22,7 @@ import pytest
 
 from io_harness import sandbox
 from io_harness.sandbox import Completed, Limits, Plan
+from tests.processes import lives
 
 MIB = 1024 * 1024
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux' limits and /proc")
@@ -44,16 +45,6 @@ async def python(backend: str, directory: Path, script: str, **limits: float) ->
         limits=Limits(**({"wall_seconds": 60} | limits)),  # type: ignore[arg-type]
     )
     return await sandbox.run(plan, backend=backend)
-
-
-def lives(mark: str) -> bool:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return False
 
 
 async def dies(mark: str) -> bool:

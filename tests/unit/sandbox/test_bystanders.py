@@ -3,9 +3,10 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+
+from tests.processes import lives
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -20,16 +21,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-def lives(mark: str) -> bool:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return False
 
 
 def test_a_bystander_ends_with_the_worker() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from io_harness import sandbox
 from io_harness.sandbox import Completed, Limits, Plan
+from tests.processes import lives
 
 FLOOR = "portable-floor"
 PYTHON = sys.executable
@@ -39,17 +40,6 @@ def plan(directory: Path, *argv: str, **fields: object) -> Plan:
 
 async def shell(backend: str, directory: Path, script: str, **fields: object) -> Completed:
     return await sandbox.run(plan(directory, "/bin/sh", "-c", script, **fields), backend=backend)
-
-
-def alive(mark: str) -> bool:
-    """Whether a process with this word in its command line runs on the host."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return False
 
 
 def fresh_mark() -> str:
@@ -128,7 +118,7 @@ async def test_sink_that_fails_ends_the_command(backend: str, tmp_path: Path) ->
     mark = fresh_mark()
 
     def refuse(data: bytes) -> None:
-        assert alive(mark)
+        assert lives(mark)
         raise RuntimeError("disk full")
 
     script = f"sleep {mark} & sleep 0.2; echo x; wait"
@@ -136,7 +126,7 @@ async def test_sink_that_fails_ends_the_command(backend: str, tmp_path: Path) ->
         await sandbox.run(
             plan(tmp_path, "/bin/sh", "-c", script), backend=backend, on_output=refuse
         )
-    assert not alive(mark)
+    assert not lives(mark)
 
 
 async def test_background_child_does_not_hold_the_call(backend: str, tmp_path: Path) -> None:
@@ -144,7 +134,7 @@ async def test_background_child_does_not_hold_the_call(backend: str, tmp_path: P
     done = await shell(backend, tmp_path, f"sleep {mark} & echo done")
     assert done.seconds < 50
     assert done.stdout.text() == "done\n"
-    assert not alive(mark)
+    assert not lives(mark)
 
 
 DOUBLE_FORK = """
@@ -170,7 +160,7 @@ async def test_double_forked_child_ends_with_the_command(backend: str, tmp_path:
     mark = fresh_mark()
     done = await sandbox.run(plan(tmp_path, PYTHON, "-c", DOUBLE_FORK, mark, "go"), backend=backend)
     assert (done.exit_code, done.stdout.text()) == (0, "forked\n")
-    assert not alive(mark)
+    assert not lives(mark)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -185,11 +175,11 @@ async def test_cancellation_ends_the_whole_tree(backend: str, tmp_path: Path) ->
         )
     )
     await asyncio.wait_for(started.wait(), 30)
-    assert alive(mark)
+    assert lives(mark)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert not alive(mark)
+    assert not lives(mark)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3, 10])
@@ -202,7 +192,7 @@ async def test_cancellation_while_it_starts(backend: str, tmp_path: Path, turns:
     with pytest.raises(asyncio.CancelledError):
         await running
     for _ in range(100):
-        if not alive(mark):
+        if not lives(mark):
             return
         await asyncio.sleep(0.05)
     raise AssertionError("it lives on")
