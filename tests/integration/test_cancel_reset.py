@@ -63,13 +63,19 @@ async def test_cancel_kills_the_tree_keeps_the_work_and_leaves_the_transcript(
     assert [m.role for m in messages[:3]] == ["user", "assistant", "tool"]
 
 
+async def has_beaten(run: Handle) -> bool:
+    """Whether the server has a heartbeat of an activity that runs."""
+    pending = (await run.describe()).raw_description.pending_activities
+    return any(each.HasField("last_heartbeat_time") for each in pending)
+
+
 async def test_a_cancel_counts_although_the_activity_under_way_completes(
     start: Start, client: Client, repo: Repo
 ) -> None:
     """The SDK then gives the activity's result and forgets the cancellation. The worker here hears of
-    one only every 8 s, so that the set-up is through before."""
+    one only with its heartbeats, 8 s apart: the set-up is through before the second."""
     queue = f"cancel-{uuid.uuid4().hex[:8]}"
-    source = {"kind": "directory", "path": str(repo.path), "setup": "sleep 2"}
+    source = {"kind": "directory", "path": str(repo.path), "setup": "sleep 4"}
     run = await start(turn(call("list_files")), task_queue=queue, workspace=source)
     async with Worker(
         client,
@@ -80,7 +86,7 @@ async def test_a_cancel_counts_although_the_activity_under_way_completes(
         ),
         max_heartbeat_throttle_interval=timedelta(seconds=59),
     ):
-        while not processes("sleep 2"):
+        while not (processes("sleep 4") and await has_beaten(run)):
             await asyncio.sleep(0.05)
         await run.cancel()
         result = await run.result()
