@@ -46,6 +46,11 @@ _PREFERRED_PORTS = (7233, 8233)
 _ADDRESS_IN_USE = "address already in use"
 _RUNNING = "server.json"
 _STOPPING = "server.stopping.json"
+_INHERITED = frozenset({
+    "HOME", "PATH", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT",
+})  # fmt: skip
+"""All that the server is given of our environment. It outlives the command that started it, and has no
+use for the keys of model providers; OpenTelemetry's variables it would follow itself."""
 _Lock = IO[str]
 
 
@@ -230,9 +235,7 @@ async def _start_once(binary: Path, data_dir: Path) -> Server:
 
 
 def _server_environment() -> dict[str, str]:
-    """Ours without OpenTelemetry's variables: the server reads them too, would send spans of its own to
-    our collector, and does not start with an exporter that it doesn't know."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    return {name: value for name, value in os.environ.items() if name in _INHERITED}
 
 
 def _spawn(binary: Path, data_dir: Path, log: Path) -> tuple[subprocess.Popen[bytes], Server]:

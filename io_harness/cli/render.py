@@ -8,6 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from io_harness import trace
+from io_harness.diff import lines_of
 from io_harness.report.tree import Branch
 from io_harness.visible import visible
 from io_harness.workflows.approvals import PendingApproval
@@ -28,13 +29,12 @@ from io_harness.workflows.result import (
 
 _DETAIL_LINES = 12
 _INDENT = 12
-_DIFF_STYLES = {
-    "+++": "bold",
-    "---": "bold",
-    "diff ": "bold",
-    "@@": "cyan",
-    "+": "green",
-    "-": "red",
+_DIFF_STYLES: dict[str, str] = {
+    "file": "bold",
+    "head": "bold",
+    "hunk": "cyan",
+    "added": "green",
+    "removed": "red",
 }
 _SHOWN_SECONDS = 0.05
 _ARGUMENT_CHARS = 90
@@ -218,9 +218,8 @@ def preview(request: ApprovalRequest) -> RenderableType:
 def diff(text: str) -> Text:
     """A unified diff in its usual colours."""
     shown = Text()
-    for line in visible(text).rstrip().split("\n"):
-        style = next((s for start, s in _DIFF_STYLES.items() if line.startswith(start)), "")
-        shown.append(line + "\n", style=style)
+    for line in lines_of(visible(text).rstrip()):
+        shown.append(line.whole + "\n", style=_DIFF_STYLES.get(line.kind, ""))
     shown.rstrip()
     return shown
 

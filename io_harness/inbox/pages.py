@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from io_harness.diff import lines_of
 from io_harness.visible import visible
 
 from .form import ARGUMENT, editable
@@ -12,14 +13,6 @@ from .guard import CSRF_FIELD
 from .reading import Closed, Inbox, Open, Seen
 
 _REFRESH_SECONDS = 10
-_DIFF_CLASSES = (
-    ("+++", "file"),
-    ("---", "file"),
-    ("diff ", "file"),
-    ("@@", "hunk"),
-    ("+", "added"),
-    ("-", "removed"),
-)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (0, "s"))
 _VERDICTS = {
     "approve": "Approved",
@@ -57,7 +50,7 @@ class Pages:
             finalize=_shown,
         )
         self._environment.filters |= {
-            "ago": _ago, "until": _until, "clock": _clock, "diff": _diff_lines, "edits": editable,
+            "ago": _ago, "until": _until, "clock": _clock, "diff": lines_of, "edits": editable,
         }  # fmt: skip
         self._environment.globals |= {
             "by": by, "namespace": namespace, "csrf": csrf, "csrf_field": CSRF_FIELD,
@@ -110,14 +103,6 @@ def too_late(seen: Seen) -> str:
 
 def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) and type(value) is str else value
-
-
-def _diff_lines(text: str) -> list[tuple[str, str]]:
-    """Each line of a unified diff with the class that colours it."""
-    return [
-        (next((name for start, name in _DIFF_CLASSES if line.startswith(start)), "same"), line)
-        for line in text.rstrip("\n").split("\n")
-    ]
 
 
 def _ago(seconds: float) -> str:

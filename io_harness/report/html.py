@@ -19,10 +19,10 @@ import jinja2
 from markupsafe import Markup
 
 from io_harness import __version__
+from io_harness.diff import files_of
 from io_harness.visible import visible
 from io_harness.workflows.messages import Reasoning
 
-from .diff import files_of
 from .gather import Report
 from .timeline import LABELS, WIDTH, bars, totals
 from .turns import chapters

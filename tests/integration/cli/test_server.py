@@ -47,9 +47,16 @@ async def gone(server: Server) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_it_serves_and_ends_with_its_user(tmp_path: Path) -> None:
+async def test_it_serves_and_ends_with_its_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-of-its-business")
     async with embedded_server(tmp_path, {"OneKeyword": "Keyword", "OneList": "KeywordList"}) as h:
         assert h.server.alive
+        if sys.platform == "linux":
+            given = Path(f"/proc/{h.server.pid}/environ").read_bytes()
+            assert b"HOME=" in given
+            assert b"OPENAI_API_KEY" not in given
         service = await ServiceClient.connect(ConnectConfig(target_host=h.server.address))
         known = await service.operator_service.list_search_attributes(
             ListSearchAttributesRequest(namespace="default")

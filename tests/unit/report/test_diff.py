@@ -5,7 +5,7 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from io_harness.report.diff import files_of
+from io_harness.diff import files_of, lines_of
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=12)
 LINES = st.lists(LINE, max_size=12)
@@ -27,12 +27,10 @@ def test_each_line_is_kept_with_its_number(before: list[str], after: list[str]) 
 
 @given(st.text())
 def test_no_text_is_lost_and_nothing_raises(text: str) -> None:
-    kept = [line.text for file in files_of(text) for line in file.lines]
-    wanted = [
-        line for line in text.split("\n")
-        if line and not line.startswith(("diff --git ", "index ", "--- ", "+++ ", "@@"))
-    ]  # fmt: skip
-    assert [line for line in kept if line and not line.startswith("@@")] == wanted
+    whole = [line.whole for line in lines_of(text)]
+    assert "\n".join(whole) + "\n" * text.endswith("\n") == text
+    heads = [line.whole for line in lines_of(text) if line.kind not in ("file", "head")]
+    assert [line.whole for file in files_of(text) for line in file.lines] == heads
 
 
 def test_names_of_files() -> None:
@@ -43,3 +41,16 @@ def test_names_of_files() -> None:
     )
     assert [file.name for file in files_of(diff)] == ["with space.py", "new.py", "bin"]
     assert files_of(diff)[2].lines[0].text == "Binary files a/bin and b/bin differ"
+
+
+def test_content_that_looks_like_a_head_is_content() -> None:
+    """SQL and Markdown have lines that begin with two dashes or pluses."""
+    diff = (
+        "--- a/q.sql\n+++ b/q.sql\n@@ -1,2 +1,2 @@\n--- old remark\n+++ new remark\n select 1\n"
+        "--- /dev/null\n+++ b/new.sql\n@@ -0,0 +1 @@\n+select 2\n"
+    )
+    first, second = files_of(diff)
+    assert [(file.name, file.added, file.removed) for file in (first, second)] == [
+        ("q.sql", 1, 1), ("new.sql", 1, 0),
+    ]  # fmt: skip
+    assert [line.text for line in first.lines[1:3]] == ["-- old remark", "++ new remark"]
