@@ -35,9 +35,15 @@ _SECTIONS = {
 _HELP = """\
 Run an AI agent from a task contract to a verified result, durably, on Temporal.
 
-Start with `io-harness demo`. A server is started where none is configured (TEMPORAL_ADDRESS,
+A server is started where none is configured (TEMPORAL_ADDRESS,
 TEMPORAL_PROFILE); `io-harness doctor` checks what else is needed. Each command has --help; exit codes
 and environment variables are in docs/reference.md.
+
+\b
+Examples:
+  io-harness demo
+  io-harness run task.yaml
+  io-harness run --goal "Make the tests pass" --verify "make test" -m openai/gpt-5.5
 """
 
 group = Sections(

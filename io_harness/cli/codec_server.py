@@ -21,9 +21,10 @@ async def codec_server(port: int, bind: str, origins: tuple[str, ...]) -> Exit:
 
     It listens on the loopback interface and decodes with this environment's IO_HARNESS_CODEC and
     IO_HARNESS_ENCRYPTION_KEYS, for whoever can connect and for pages of the named origins. Enter the
-    printed address in the UI, under the glasses at the top right, or give it to the temporal command:
+    printed address in the UI, under the glasses at the top right, or give it to the temporal command.
 
     \b
+    Examples:
       io-harness codec-server --origin https://temporal.example.com
       temporal workflow show --workflow-id RUN --codec-endpoint http://127.0.0.1:8241
     """

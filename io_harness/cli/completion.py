@@ -11,10 +11,10 @@ _VARIABLE = f"_{PROGRAM}_complete".replace("-", "_").upper()  # the name that cl
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands and options.
+    """Print what makes a shell complete commands and options, for the shell's start file.
 
     \b
-    In the shell's start file:
+    Examples:
       eval "$(io-harness completion bash)"          # ~/.bashrc
       eval "$(io-harness completion zsh)"           # ~/.zshrc
       io-harness completion fish | source           # ~/.config/fish/config.fish

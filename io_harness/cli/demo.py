@@ -24,6 +24,11 @@ async def demo(
 
     The model's words are a recording, so no key is needed; server, worker, snapshots, commands and
     tests are real.
+
+    \b
+    Examples:
+      io-harness demo
+      io-harness demo --live --model openai/gpt-5.5 --keep demo-project
     """
     from .demonstrating import Demo
 

@@ -29,7 +29,16 @@ _MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("FAIL", "red"
 @click.command()
 @runs_async
 async def doctor() -> Exit:
-    """Check what a run needs on this machine, and say what is missing."""
+    """Check what a run needs on this machine, and say what is missing.
+
+    \b
+    Examples:
+      io-harness doctor
+
+    \b
+    Exit codes:
+      0 nothing is missing    1 a line says FAIL
+    """
     failed = 0
     async for finding in findings():
         failed += finding.ok is False

@@ -19,6 +19,11 @@ async def gc(dry_run: bool, run_days: float, copy_days: float, as_json: bool) ->
 
     A running run keeps everything, and so does a closed one that Temporal still knows and that could be
     reset, but for its working copy.
+
+    \b
+    Examples:
+      io-harness gc --dry-run
+      io-harness gc --run-days 30
     """
     from .collecting import collect_garbage
 

@@ -16,6 +16,11 @@ async def inbox(port: int, by: str | None) -> Exit:
 
     It listens on the loopback interface only, and takes decisions from the browser that opened the
     printed address, which holds a token. From elsewhere, reach it through ssh -L.
+
+    \b
+    Examples:
+      io-harness inbox --as anna
+      io-harness inbox --port 0
     """
     from .inboxing import serve_inbox
 

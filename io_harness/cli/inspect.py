@@ -29,7 +29,17 @@ async def watch(
     quiet: bool,
     plain: bool,
 ) -> Exit:
-    """Follow a run live, from its first step, and work on it where nobody else does."""
+    """Follow a run live, from its first step, and work on it where nobody else does.
+
+    \b
+    Examples:
+      io-harness watch fix-iso-weeks
+      io-harness watch fix-iso-weeks --deny-asks --json 2>progress.log
+
+    \b
+    Exit codes:
+      As those of `io-harness run`: 0 only for verified and landed work, 5 if it waits.
+    """
     from .running import Shown
     from .running import watch as follow
 
@@ -41,7 +51,18 @@ async def watch(
 @_JSON
 @runs_async
 async def status(run: str, as_json: bool) -> Exit:
-    """Say where a run is and what it has spent."""
+    """Say where a run is and what it has spent.
+
+    \b
+    Examples:
+      io-harness status fix-iso-weeks
+      io-harness status fix-iso-weeks --json | jq .spend.usd
+
+    \b
+    Exit codes:
+      0 whatever became of the run; `watch` tells that by its exit code.
+      2 there is no such run
+    """
     from .inspecting import show_status
 
     return await show_status(run, as_json=as_json)
@@ -53,7 +74,13 @@ async def status(run: str, as_json: bool) -> Exit:
 @_JSON
 @runs_async
 async def list_(state: str | None, limit: int, as_json: bool) -> Exit:
-    """List the runs of the namespace."""
+    """List the runs of the namespace.
+
+    \b
+    Examples:
+      io-harness list --state waiting
+      io-harness list -n 100 --json | jq -r .id
+    """
     from .inspecting import show_list
 
     return await show_list(state, limit, as_json=as_json)
@@ -81,6 +108,12 @@ async def trace(
     """Show what happened, step by step, from the run's history alone.
 
     The run may be live or closed. A page or a trajectory of a live run tells it up to now.
+
+    \b
+    Examples:
+      io-harness trace fix-iso-weeks --verbose
+      io-harness trace fix-iso-weeks --html -o report.html
+      io-harness trace fix-iso-weeks --format atif -o trajectory.json
     """
     if format in ("atif", "html"):
         if tree:
@@ -101,7 +134,16 @@ async def trace(
 @_RUN
 @runs_async
 async def cancel(run: str) -> Exit:
-    """Cancel a run. Its commands are ended and its work is kept."""
+    """Cancel a run. Its commands are ended and its work is kept.
+
+    \b
+    Examples:
+      io-harness cancel fix-iso-weeks
+
+    \b
+    Exit codes:
+      0 it is asked to end, or has ended    2 it is over already, or there is none
+    """
     from io_harness import runs
     from io_harness.activities.settings import Settings
 
@@ -119,7 +161,13 @@ async def cancel(run: str) -> Exit:
 @click.command()
 @click.argument("what", type=click.Choice(["contract", "result", "decision"]), default="contract")
 def schema(what: str) -> None:
-    """Print the JSON Schema of a contract, a result or a decision."""
+    """Print the JSON Schema of a contract, a result or a decision.
+
+    \b
+    Examples:
+      io-harness schema >contract.schema.json
+      io-harness schema decision | jq .properties.verdict
+    """
     from io_harness.workflows.approvals import Decision
     from io_harness.workflows.contract import contract_schema
     from io_harness.workflows.result import RunResult

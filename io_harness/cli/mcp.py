@@ -30,6 +30,11 @@ def mcp(context: click.Context, no_decide: bool, task_queue: str | None, port: i
     A client can start runs, follow them, see and decide approvals, and read results. Whoever can
     decide approvals can approve what an agent asks for: give --no-decide to clients that you would
     not trust with that.
+
+    \b
+    Examples:
+      io-harness mcp --no-decide
+      io-harness mcp --http 8242
     """
     if context.invoked_subcommand is None:
         context.invoke(_serve, no_decide=no_decide, task_queue=task_queue, port=port)
@@ -62,6 +67,15 @@ async def login(contract: Path, server: str, port: int, no_browser: bool) -> Exi
 
     SERVER is its id in mcp_servers. The tokens are kept in the data directory (IO_HARNESS_DATA),
     readable by you alone, and renewed by the workers that share it.
+
+    \b
+    Examples:
+      io-harness mcp login task.yaml tracker
+      io-harness mcp login task.yaml tracker --no-browser --port 8250
+
+    \b
+    Exit codes:
+      0 logged in    1 nobody did, or the server refused    2 no such server in the contract
     """
     from .logging_in import log_in_to
 

@@ -14,6 +14,10 @@ async def replay(run: str) -> Exit:
 
     Calls nothing and changes nothing: it only finds out whether a worker of this version could go on
     with the run. The exit code is 0 if it could, 1 if not.
+
+    \b
+    Examples:
+      io-harness replay fix-iso-weeks
     """
     from .replaying import replay_run
 

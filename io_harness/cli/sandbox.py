@@ -24,9 +24,9 @@ def sandbox() -> None:
     """Run one command held, or see how well this machine can hold one.
 
     \b
-    io-harness sandbox -- pytest -q
-    io-harness sandbox --net pypi.org --write build -- make
-    io-harness sandbox doctor
+    Examples:
+      io-harness sandbox -- pytest -q
+      io-harness sandbox doctor
     """
 
 
@@ -76,7 +76,17 @@ async def exec_(
     weak: bool,
     argv: tuple[str, ...],
 ) -> Exit | None:
-    """Run a command in this directory. Its exit code becomes this one's."""
+    """Run a command in this directory. Its exit code becomes this one's.
+
+    \b
+    Examples:
+      io-harness sandbox -- pytest -q
+      io-harness sandbox --net pypi.org --write build -- make
+
+    \b
+    Exit codes:
+      That of the command, or 128 and the number of the signal that ended it; 7 if it could not be held.
+    """
     from . import sandboxing
 
     try:
@@ -102,7 +112,13 @@ async def exec_(
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
 @runs_async
 async def doctor(as_json: bool) -> None:
-    """Attack each backend of this machine, and show what it holds."""
+    """Attack each backend of this machine, and show what it holds.
+
+    \b
+    Examples:
+      io-harness sandbox doctor
+      io-harness sandbox doctor --json
+    """
     from . import sandboxing
 
     await sandboxing.show_levels(as_json)

@@ -10,7 +10,14 @@ from .exits import Exit
 
 @click.group()
 def schedule() -> None:
-    """Start runs by the clock, like every night. Needs a server and a worker that stay."""
+    """Start runs by the clock, like every night. Needs a server and a worker that stay.
+
+    \b
+    Examples:
+      io-harness schedule create nightly task.yaml --cron '0 2 * * *'
+      io-harness schedule list
+      io-harness schedule delete nightly
+    """
 
 
 @schedule.command()
@@ -29,6 +36,11 @@ async def create(
 
     The contract is read now; a later change of the file changes nothing. A start is left out while
     the run before is still on. After an outage, a start of the last day is made up for.
+
+    \b
+    Examples:
+      io-harness schedule create nightly task.yaml --cron '0 2 * * *' --time-zone Europe/Zurich
+      io-harness schedule create weekly task.yaml --cron '0 2 * * 1' --set budget.usd=5
     """
     from .scheduling import create_schedule
 
@@ -39,7 +51,13 @@ async def create(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per schedule.")
 @runs_async
 async def list_(as_json: bool) -> Exit:
-    """List the schedules that start runs."""
+    """List the schedules that start runs.
+
+    \b
+    Examples:
+      io-harness schedule list
+      io-harness schedule list --json | jq -r .name
+    """
     from .scheduling import list_schedules
 
     return await list_schedules(as_json=as_json)
@@ -49,7 +67,12 @@ async def list_(as_json: bool) -> Exit:
 @click.argument("name")
 @runs_async
 async def delete(name: str) -> Exit:
-    """End a schedule. Runs that it started go on."""
+    """End a schedule. Runs that it started go on.
+
+    \b
+    Examples:
+      io-harness schedule delete nightly
+    """
     from .scheduling import delete_schedule
 
     return await delete_schedule(name)

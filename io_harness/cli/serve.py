@@ -34,7 +34,13 @@ def _service(command: Callable[..., Any]) -> Callable[..., Any]:
 @_service
 @runs_async
 async def up(task_queue: str | None, log_format: str, log_level: str, metrics: str | None) -> Exit:
-    """Run server, UI and worker until Ctrl-C. Runs that wait or were cut short go on."""
+    """Run server, UI and worker until Ctrl-C. Runs that wait or were cut short go on.
+
+    \b
+    Examples:
+      io-harness up
+      io-harness up --metrics 9464 --log-format json
+    """
     from .serving import Service, serve
 
     return await serve(Service(task_queue, log_format, log_level, metrics), brings_server=True)
@@ -64,6 +70,15 @@ async def worker(
 
     With --deployment and --build-id, runs stay on this build until they continue as new. It gets
     none before `temporal worker deployment set-current-version` makes it the current one.
+
+    \b
+    Examples:
+      TEMPORAL_ADDRESS=temporal.example.com:7233 io-harness worker
+      io-harness worker --deployment agents --build-id 2026-11-30 --health-file /run/health
+
+    \b
+    Exit codes:
+      0 it drained    8 the server can't be reached
     """
     from temporalio.common import WorkerDeploymentVersion
 
