@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..plan import Plan
-from .cover import cover, may_be_cover
+from .cover import covers, may_be_cover
 from .view import Bind, is_inside
 
 
@@ -22,53 +22,72 @@ def protecting(plan: Plan) -> Iterator[tuple[Bind, ...]]:
     way down becomes a mount point, which can't be renamed. A symbolic link can't be covered: it is
     put back when it was changed, and what it leads to is protected as well.
     """
+    guards = _Guards(plan)
+    for path in plan.protected:
+        guards.protect(str(path))
     with contextlib.ExitStack() as stack:
-        found: dict[Path, Bind] = {}
-        for path in plan.protected:
-            for bind in _guards(plan, path, stack):
-                # Read-only wins where one protected path is on the way to another.
-                if bind.at not in found or not bind.writable:
-                    found[bind.at] = bind
-        yield tuple(sorted(found.values(), key=lambda bind: len(bind.at.parts)))
+        stack.enter_context(covers(guards.absent))
+        for link in guards.links:
+            stack.enter_context(_put_back(Path(link)))
+        yield guards.binds()
 
 
-def _writable_root(plan: Plan, path: Path) -> Path | None:
-    roots = list(plan.writable_roots)
-    if plan.mode in ("workspace_write", "full"):
-        roots.append(plan.workspace)
-    holding = [root for root in roots if is_inside(path, root) and path != root]
-    return max(holding, key=lambda root: len(root.parts), default=None)
+class _Guards:
+    """What the protected paths of a plan need, found by one look at each file on the way to them.
+    All is text: this is done for each command, and paths as objects take most of its time."""
 
+    def __init__(self, plan: Plan) -> None:
+        roots = [str(root) for root in plan.writable_roots]
+        if plan.mode in ("workspace_write", "full"):
+            roots.append(str(plan.workspace))
+        self._roots = sorted(roots, key=len, reverse=True)
+        self._seen: dict[str, os.stat_result | None] = {}
+        self._writable: dict[str, bool] = {}
+        self.absent: dict[str, None] = {}
+        self.links: dict[str, None] = {}
 
-def _guards(plan: Plan, path: Path, stack: contextlib.ExitStack) -> Iterator[Bind]:
-    root = _writable_root(plan, path)
-    if root is None:
-        return
-    here = root
-    for part in path.relative_to(root).parts:
-        here /= part
-        found = _look(here)
-        if found is None or may_be_cover(here, found):
-            stack.enter_context(cover(here))
-            yield Bind(here, here, owned=True)
+    def binds(self) -> tuple[Bind, ...]:
+        """Outer before inner."""
+        found = sorted(self._writable.items(), key=lambda item: item[0].count("/"))
+        return tuple(
+            Bind(place, place, writable=writable, owned=True)
+            for place, writable in ((Path(path), writable) for path, writable in found)
+        )
+
+    def protect(self, path: str) -> None:
+        root = next((root for root in self._roots if is_inside(path, root) and path != root), None)
+        if root is None:
             return
-        if stat.S_ISLNK(found.st_mode):
-            stack.enter_context(_put_back(here))
-            target = Path(os.path.realpath(here)) / path.relative_to(here)
-            if not is_inside(target, here):  # A loop of links leads to itself.
-                yield from _guards(plan, target, stack)
-            return
-        last = here == path or not stat.S_ISDIR(found.st_mode)
-        yield Bind(here, here, writable=not last, owned=True)
-        if last:
-            return
+        here = root.rstrip("/")
+        for part in path[len(here) + 1 :].split("/"):
+            here = f"{here}/{part}"
+            found = self._look(here)
+            if found is None or may_be_cover(here, found):
+                self.absent[here] = None
+                self._bind(here, writable=False)
+                return
+            if stat.S_ISLNK(found.st_mode):
+                self.links[here] = None
+                target = os.path.realpath(here) + path[len(here) :]
+                if not is_inside(target, here):  # A loop of links leads to itself.
+                    self.protect(target)
+                return
+            last = here == path or not stat.S_ISDIR(found.st_mode)
+            self._bind(here, writable=not last)
+            if last:
+                return
 
+    def _bind(self, path: str, *, writable: bool) -> None:
+        """Read-only wins where one protected path is on the way to another."""
+        self._writable[path] = writable and self._writable.get(path, True)
 
-def _look(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
+    def _look(self, path: str) -> os.stat_result | None:
+        if path not in self._seen:
+            try:
+                self._seen[path] = os.lstat(path)
+            except FileNotFoundError:
+                self._seen[path] = None
+        return self._seen[path]
 
 
 @contextlib.contextmanager

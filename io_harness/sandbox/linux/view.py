@@ -77,7 +77,7 @@ MERGED_ROOTS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _HIDDEN_SIZE = 4096
 
 
-def is_inside(path: Path, root: Path) -> bool:
+def is_inside(path: Path | str, root: Path | str) -> bool:
     """Whether the path is the root or below it; on text, since this is asked often."""
     outer = str(root)
     return str(path) == outer or str(path).startswith(outer if outer == "/" else outer + "/")

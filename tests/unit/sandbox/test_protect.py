@@ -47,6 +47,16 @@ def test_two_commands_share_a_cover(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_the_last_to_leave_removes_what_others_left(tmp_path: Path) -> None:
+    """The covers of a directory are one file, on which a second command has a lock too."""
+    with contextlib.ExitStack() as second:
+        with protecting(plan(tmp_path, ".envrc", ".idea")):
+            second.enter_context(protecting(plan(tmp_path, ".envrc")))
+            assert (tmp_path / ".envrc").samefile(tmp_path / ".idea")
+        assert sorted(os.listdir(tmp_path)) == [".envrc", ".idea"]
+    assert os.listdir(tmp_path) == []
+
+
 HOLD = """
 import contextlib, sys
 from pathlib import Path
