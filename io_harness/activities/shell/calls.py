@@ -1,5 +1,6 @@
 """Shells given code, and wrappers given another command: what is inside."""
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from .steering import steers
 from .words import Arg
 from .wrappers import wrapped, wraps_after_options
 
-_SHELL_FLAGS = re.compile(r"[-+][aefhkmnpuvxBCEHPTl]+\Z|--(?:login|noprofile|norc|posix)\Z")
+_SHELL_FLAGS = re.compile(r"[-+][aefhmnpuvxBCEHPTl]+\Z|--(?:login|noprofile|norc|posix)\Z")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ def read_shell(args: list[Arg]) -> ShellCall:
         if re.fullmatch(r"-[a-zA-Z]*c", text):
             rest = [arg for arg in args[at + 1 :] if not re.match(r"-\w", arg.text)]
             known = bool(rest) and rest[0].known
+            opaque = opaque or "k" in text or (known and _reads_otherwise(args[0], rest[0].text))
             return ShellCall(args[: at + 1], rest[0].text if known else None, opaque or not known)
         if text in ("--version", "--help"):
             return ShellCall(args, None, opaque)
@@ -42,6 +44,16 @@ def read_shell(args: list[Arg]) -> ShellCall:
     # Without a file it runs its standard input.
     named = at < len(args) and args[at].known and not is_stream(args[at].text)
     return ShellCall(args, None, opaque or not named)
+
+
+def _reads_otherwise(program: Arg, code: str) -> bool:
+    """Whether a shell may take the code for something else than bash does. dash knows no `[[`, no
+    `((...))` and no escapes in `$'...'`."""
+    name = posixpath.basename(program.text)
+    if name in ("bash", "rbash"):
+        return False
+    plain = name in ("sh", "dash", "ash", "posh")
+    return not plain or bool(re.search(r"\$'|\[\[\s|(?<!\$)\(\(", code))
 
 
 @dataclass(frozen=True)

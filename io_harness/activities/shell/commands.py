@@ -15,6 +15,7 @@ from .opaque import SHELLS, base_name, is_opaque, is_stream
 from .places import Places
 from .script import After, Assignment, Folders, both, read_script
 from .steering import holds_code, holds_subscript_code, sets_steering, steers
+from .values import Values
 from .words import Arg, canonical, literals
 
 Target = tuple[Act, str]
@@ -50,6 +51,7 @@ def targets_of(
     places = Places(root.rstrip("/"), home.rstrip("/") or "/", tuple(private), resolve)
     analysis = _Analysis(places)
     start: Folders = frozenset({posixpath.normpath(posixpath.join(root, folder))})
+    understood = True
     try:
         if isinstance(command, str):
             read_script(command, analysis, start)
@@ -57,6 +59,8 @@ def targets_of(
             analysis.command([], literals(tuple(command)), start)
     except RecursionError:
         # Scripts in scripts, each deeply nested: what was found so far stands, the rest isn't known.
+        understood = False
+    if not (understood and analysis.values.understood):
         analysis.opaque(command if isinstance(command, str) else shlex.join(command))
     return tuple(dict.fromkeys(analysis.found))
 
@@ -67,6 +71,7 @@ class _Analysis:
     def __init__(self, places: Places) -> None:
         self.places = places
         self.home = places.home
+        self.values = Values()
         self.found: list[Target] = []
         self._depth = 0
 
@@ -138,6 +143,8 @@ class _Analysis:
 
     def _program(self, name: str, args: list[Arg], folders: Folders) -> None:
         self._exec_from(args, folders)
+        if args[0].text == name:
+            self.values.command(name, args[1:])
         if is_opaque(base_name(name), args[1:]) or sets_steering(name, args[1:]):
             self._dynamic(args)
         find = read_find(name, args[1:])
@@ -210,7 +217,8 @@ class _Analysis:
 
     def _trap(self, args: list[Arg], folders: Folders) -> After:
         self._exec(args[:1])
-        for code in [arg for arg in args[1:] if not arg.text.startswith("-")][:1]:
+        shows = len(args) > 1 and args[1].text in ("-l", "-p")
+        for code in [] if shows else [arg for arg in args[1:] if arg.text != "--"][:1]:
             if code.known:
                 self._script(code.text, None)
             else:
@@ -233,6 +241,7 @@ class _Analysis:
 
     def _mapfile(self, args: list[Arg], folders: Folders) -> After:
         self._exec(args)
+        self.values.command(args[0].text, args[1:])
         if any(re.match(r"-\w*C", arg.text) or not arg.known for arg in args[1:]):
             self._dynamic(args)
         return After(folders, folders)

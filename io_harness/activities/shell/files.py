@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .words import Arg
 
@@ -15,6 +16,8 @@ def written(name: str, args: Sequence[Arg]) -> list[str]:
     if name == "dd":
         return [arg.text[3:] for arg in args if arg.known and arg.text.startswith("of=")]
     operands = [arg for arg in args if not arg.text.startswith("-")]
+    if name == "sort":
+        return _sorted_into(args)
     if name in _LAST:
         into = (re.match(r"(?:-t|--target-directory=)(.+)", arg.text) for arg in args)
         named = [found[1] for found in into if found]
@@ -24,6 +27,14 @@ def written(name: str, args: Sequence[Arg]) -> list[str]:
     elif name not in _ALL:
         return []
     return [arg.text for arg in operands if arg.known]
+
+
+def _sorted_into(args: Sequence[Arg]) -> list[str]:
+    into: list[str] = []
+    for arg, following in pairwise([*args, Arg("")]):
+        if found := re.match(r"-[a-zA-Z]*o(.*)|--o[a-z]*(?:=(.*))?\Z", arg.text, re.DOTALL):
+            into.append(found[1] or found[2] or following.text)
+    return [path for path in into if path]
 
 
 @dataclass

@@ -121,6 +121,8 @@ def _runs_programs(rest: Sequence[Arg]) -> bool:
     if not rest[0].known or not _KNOWN.match(command) or command in _RUNS_PROGRAMS:
         return True
     texts = [arg.text for arg in rest[1:]]
+    if any(text.startswith("--ou") for text in texts):
+        return True  # --output=FILE, with everything that shows a diff
     if command == "config":
         return not _is_query(texts)
     pattern = _OPTIONS.get(command)

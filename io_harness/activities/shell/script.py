@@ -21,6 +21,7 @@ from .grammar import (
     parse,
     substitutions,
 )
+from .values import Values
 from .words import Arg, decode, document_openings, is_one_word, openings
 
 Folders = frozenset[str] | None
@@ -52,6 +53,7 @@ class Reader(Protocol):
     """Who is told what a script holds."""
 
     home: str
+    values: Values
 
     def command(
         self, assignments: list[Assignment], args: list[Arg], folders: Folders
@@ -74,6 +76,7 @@ def read_script(source: str, reader: Reader, folders: Folders) -> After:
     if depth(tree) > _MAX_DEPTH:
         reader.opaque(source)
         return After(None, None)
+    reader.values.script(tree)
     return _Walk(joined.encode(), reader).visit(tree, folders)
 
 

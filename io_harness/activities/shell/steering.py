@@ -1,18 +1,19 @@
 """What decides, besides its words, which program a command runs."""
 
 import re
+from itertools import takewhile
 
 from .words import Arg
 
 _VARIABLES = re.compile(
-    r"(?:PATH|IFS|ENV|BASH_ENV|BASH_FUNC.*|SHELL|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|HOME|CDPATH"
+    r"(?:PATH|IFS|ENV|BASH_(?:ENV|FUNC.*|CMDS|ALIASES|LOADABLES_PATH)|SHELL|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|HOME|CDPATH"
     r"|XDG_CONFIG_HOME|LD_.*|DYLD_.*|GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT\Z).*|SSH_ASKPASS|PAGER"
     r"|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|MANPAGER|MANOPT|PYTHONSTARTUP|PYTHONHOME|PYTHONBREAKPOINT"
     r"|PYTHONINSPECT|PYTHONUSERBASE|PERL5OPT|PERL5LIB|PERL5DB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS"
     r"|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|RUSTC|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_BUILD_RUSTC.*"
     r"|CARGO_TARGET_.*_(?:RUNNER|LINKER)|MAKEFLAGS|MAKEFILES|GOFLAGS|GOTOOLDIR|npm_config_script_shell"
     r"|NPM_CONFIG_SCRIPT_SHELL|TAR_OPTIONS|RSYNC_RSH|CVS_RSH|SVN_SSH|LUA_INIT.*|AWKPATH|GCC_EXEC_PREFIX"
-    r"|COMPILER_PATH|GAWK_.*|FCEDIT|GLOBIGNORE|EXECIGNORE)\Z"
+    r"|COMPILER_PATH|NODE_OPTIONS|RIPGREP_CONFIG_PATH|WGETRC|CURL_HOME|GAWK_.*|FCEDIT|GLOBIGNORE|EXECIGNORE)\Z"
 )
 _SHOWS = re.compile(r"(?:GIT_|MAN)?PAGER\Z|(?:GIT_|GIT_SEQUENCE_)?EDITOR\Z|VISUAL\Z")
 """Of these, a program that does nothing is a harmless value."""
@@ -42,11 +43,9 @@ def sets_steering(name: str, args: list[Arg]) -> bool:
     """Whether a builtin sets a variable that steers, or evaluates code in its arguments."""
     if name in _EVALUATE and any(holds_code(arg) for arg in args):
         return True
+    if name == "set":  # -k: words like NAME=value behind a command are assignments
+        options = takewhile(lambda arg: arg.text != "--", args)
+        return any(re.match(r"-\w*k|keyword\Z", o.text) or not o.known for o in options)
     if name in _DECLARE or name in ("read", "unset"):
         return any(steers(*arg.text.split("=", 1)) for arg in args)
-    return (
-        name == "printf"
-        and bool(args)
-        and args[0].text == "-v"
-        and any(steers(arg.text) for arg in args[1:2])
-    )
+    return False

@@ -19,6 +19,7 @@ class Options:
     valued: str = ""
     """Letters with one."""
     long: tuple[str, ...] = ()
+    """Without a value, or with one only after `=`."""
     long_valued: tuple[str, ...] = ()
     numbers: bool = False
     """Takes options like `-10`."""
@@ -133,8 +134,9 @@ WRAPPERS: dict[tuple[str, ...], Wrapper] = {
     ("xargs",): Wrapper(
         Options(
             "0rtxpo", "nIPLsdEa",
-            ("null", "no-run-if-empty", "verbose", "exit", "interactive", "open-tty"),
-            ("max-args", "replace", "max-procs", "max-lines", "max-chars", "delimiter", "arg-file"),
+            ("null", "no-run-if-empty", "verbose", "exit", "interactive", "open-tty", "replace",
+             "max-lines"),
+            ("max-args", "max-procs", "max-chars", "delimiter", "arg-file"),
         )
     ),
     ("sudo",): Wrapper(

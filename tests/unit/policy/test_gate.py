@@ -202,3 +202,20 @@ def test_a_suggestion_allows_nothing_else() -> None:
         "npm test $x",
     ):
         asked(gate, "exec", line(other))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git diff --output=README.md",
+        "git log -p --outp README.md",
+        "sort -o README.md data",
+        "sort -uoREADME.md data",
+        "sort --output=README.md data",
+    ],
+)
+def test_a_reader_that_is_told_to_write_asks_like_a_write(command: str) -> None:
+    reads = Rule(effect="allow", act="exec", target=("git diff", "git log", "sort"))
+    gate = Gate(Policy(layers=(Layer(name="reads", rules=(reads,)),)))
+    assert gate.explain("exec", line("git diff; git log; sort -u data")).reason.effect == "allow"
+    assert gate.explain("exec", line(command)).reason.effect == "ask"
