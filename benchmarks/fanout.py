@@ -17,7 +17,7 @@ from io_harness.workflows.result import Outcome, RunResult
 from tests.agents import Kinds, finish, task
 from tests.scripted import call, turn, write_script
 
-_WORK_SECONDS = 1.0
+_WORK_SECONDS = 0.5
 """Of each sub-agent's one command; a model and real tests would take longer."""
 _AT_A_TIME = 0.8
 """Share of the allowed concurrency that is to be reached."""

@@ -32,6 +32,11 @@ def report(state: RunState, child: Child, outcome: MergeOutcome | None, among: i
             f"{made.spend.steps} steps, {made.spend.usage.total:,} tokens, {made.spend.usd} USD",
             *_work(child, made, outcome),
             *made.checks,
+            *(
+                [f"{made.unread} of the messages to it came too late to be read."]
+                if made.unread
+                else ()
+            ),
         ]
     )
     told = cut(told, room * 3 // 4)

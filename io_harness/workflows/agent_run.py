@@ -24,7 +24,7 @@ from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .ending import conclude, judge
 from .keys import contract_digest, run_key
 from .ledger import BudgetEnded, Ceiling, Ledger
-from .lineage import Lineage, TreeMessage
+from .lineage import AgentAsks, Lineage, TreeMessage
 from .mcp import McpTools
 from .mcp_turn import refresh_mcp_tools
 from .messages import UserMessage
@@ -42,6 +42,9 @@ from .tree import Tree
 _EVENTS = 2_000
 _HISTORY_BYTES = 2_000_000
 _COPY_SECONDS = 1_800
+_WITH_AGENTS = 5
+"""So many times as long a history may get before a run stands still for sub-agents that it has to wait
+for. It stays under the 10,240 events and 10 MB from which on the server warns."""
 _MALFORMED_TURNS = 3
 
 
@@ -115,7 +118,7 @@ class AgentRun:
             elif not turn.calls and completion.finish != "paused":
                 await self._silent(state, completion.message.text)
             self._pace(state, turn)
-            if self._must_continue_as_new():
+            if self._must_continue_as_new(state):
                 await settle(state)
                 workflow.continue_as_new(
                     args=[self._given, state.carried()],
@@ -198,12 +201,17 @@ class AgentRun:
                 )
             )
 
-    def _must_continue_as_new(self) -> bool:
+    def _must_continue_as_new(self, state: RunState) -> bool:
+        """Whether the history is long, or another version of the worker is current. With sub-agents at
+        work, which a continuation would have to wait for, only when the history gets too long."""
         info = workflow.info()
+        events, size = info.get_current_history_length(), info.get_current_history_size()
+        if state.children.running:
+            return events >= _EVENTS * _WITH_AGENTS or size >= _HISTORY_BYTES * _WITH_AGENTS
         return (
             info.is_continue_as_new_suggested()
-            or info.get_current_history_length() >= _EVENTS
-            or info.get_current_history_size() >= _HISTORY_BYTES
+            or events >= _EVENTS
+            or size >= _HISTORY_BYTES
             or info.is_target_worker_deployment_version_changed()
         )
 
@@ -238,6 +246,10 @@ class AgentRun:
     def tree(self, message: TreeMessage) -> None:
         """From another agent of the tree; not for people."""
         self._tree.take(message)
+        if isinstance(message, AgentAsks):
+            early = self._book.take_early(self._tree.shown(message))
+            if early is not None:
+                self._tree.forward(early)
         if self._state is not None:
             answer_asks(self._state)
             publish(self._state)

@@ -139,7 +139,8 @@ async def _message(state: RunState, args: MessageArgs) -> Observation:
     if args.to == PARENT:
         if state.lineage is None:
             raise AgentRefused("to: you have no parent")
-        await state.tree.post(state.lineage.parent, message)
+        if not await state.tree.post(state.lineage.parent, message):
+            raise AgentRefused("to: your parent has ended")
         return Observation(text="Sent.")
     child = _known(state, args.to)
     match child.state:

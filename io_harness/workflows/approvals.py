@@ -119,6 +119,10 @@ class ApprovalBook:
             self._decided[pending.id] = early
             self._record(early, now, "applied")
 
+    def take_early(self, request_id: str) -> Decision | None:
+        """The early decision that names the request, which is another run's to carry out."""
+        return self._early.pop(request_id, None)
+
     def check(self, decision: Decision) -> None:
         """Reject what can't take effect, before it enters history.
 

@@ -22,6 +22,7 @@ async def ask(
 
     Raises:
         RunEnded: one expired, and the contract says that this ends the run.
+        BudgetEnded: the time for the run or its tree was over before.
     """
     stop_if_cancelled()
     approval = state.contract.approval
@@ -48,7 +49,8 @@ async def ask(
     before, state.activity = state.activity, "waiting"
     state.begin_wait()
     publish(state)
-    expired = not await _decided(state.book, ids, approval.seconds)
+    limits = [s for s in (approval.seconds, state.wall_left()) if s is not None]
+    expired = not await _decided(state.book, ids, min(limits, default=None))
     # No `finally`: an evicted workflow's coroutines are closed outside of the workflow's event loop,
     # where its API is out of reach.
     state.end_wait()
@@ -60,6 +62,8 @@ async def ask(
     decisions = tuple(state.book.close(request_id) for request_id in ids)
     for pending, decision in zip(pendings, decisions, strict=True):
         _tell(pending, decision)
+    if expired:
+        state.clock()
     if expired and approval.on_expiry == "end_run":
         raise RunEnded(
             Outcome.APPROVAL_EXPIRED,
@@ -79,7 +83,7 @@ def _tell(pending: PendingApproval, decision: Decision | None) -> None:
         observer.decided(pending, decision, workflow.time())
 
 
-async def _decided(book: ApprovalBook, ids: tuple[str, ...], seconds: int | None) -> bool:
+async def _decided(book: ApprovalBook, ids: tuple[str, ...], seconds: float | None) -> bool:
     """Wait until each of `ids` is decided; False if the time is over before."""
     timeout = None if seconds is None else timedelta(seconds=seconds)
     try:

@@ -28,6 +28,8 @@ class Report(Record):
     """With that of its own sub-agents."""
     agents: int
     """Sub-agents that it started, and theirs."""
+    unread: int = 0
+    """Messages that it did not read any more."""
 
     @staticmethod
     def of(result: RunResult, among: int) -> "Report":
@@ -50,6 +52,7 @@ class Report(Record):
             ref=result.ref,
             spend=result.spend + result.descendants,
             agents=result.agents,
+            unread=result.unread,
         )
 
 

@@ -86,6 +86,10 @@ def spawn(state: "RunState", position: int, tasks: tuple[AgentTask, ...]) -> tup
             f"containment.agents: {asked} more were asked for, and {max(left, 0)} of "
             f"{containment.agents} are left"
         )
+    try:
+        state.ledger.time_to_share(workflow.time() - state.started_at)
+    except ShareRefused as refused:
+        raise AgentRefused(str(refused)) from None
     ledger, prepared = state.ledger, []
     for index, task in enumerate(tasks):
         try:
@@ -257,7 +261,8 @@ async def _wait(state: "RunState", until: Callable[[], bool]) -> None:
 
 
 async def settle(state: "RunState") -> None:
-    """Before a continuation, which couldn't wait for its predecessor's sub-agents: let them end.
+    """Let the sub-agents end before a continuation: the server ends children with the execution that
+    started them, also when it continues as new.
 
     Raises:
         BudgetEnded: as `wait_for`.

@@ -1,5 +1,6 @@
 """From a claim to a verified and landed result, and the end of every run."""
 
+from itertools import takewhile
 from typing import assert_never
 
 from temporalio import workflow
@@ -24,13 +25,22 @@ from .result import (
 )
 from .state import RunState
 
+_UNREAD = Observation(
+    text="Not finished: you have messages, which follow. Call finish again when you have read them.",
+    is_error=True,
+)
+
 
 async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> None:
-    """Verify a claim. A failed criterion goes back to the model as the result of its `finish` call.
+    """Verify a claim. A failed criterion goes back to the model as the result of its `finish` call; so
+    does the word that other agents wrote meanwhile.
 
     Raises:
         RunEnded: the work is verified and landed, or can't be.
     """
+    if state.tree.inbox:
+        _reply(state, call, _UNREAD)
+        return
     state.summary, state.answer = claim.summary, claim.answer
     if isinstance(state.contract.verification, NoCheck) and state.contract.output_schema is None:
         _reply(state, call, Observation(text="Accepted; there is no criterion."))
@@ -39,8 +49,11 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
     report = await _verify(state, claim)
     again = state.verification is not None and _did_not_run(state.verification)
     state.verification = report
-    _reply(state, call, _observation(report))
+    unread = report.verdict == "passed" and bool(state.tree.inbox)
+    _reply(state, call, _UNREAD if unread else _observation(report))
     match report.verdict:
+        case "passed" if unread:
+            return
         case "passed":
             await _land(state)
             words = "verified" if state.lineage else "verified and landed"
@@ -188,6 +201,13 @@ async def _land_once(state: RunState, grants: tuple[Grant, ...]) -> LandReport |
         ) from error
 
 
+def _unread(state: RunState) -> int:
+    """How many messages of other agents no model call has seen."""
+    after_reply = takewhile(lambda m: m.role != "assistant", reversed(state.transcript.messages))
+    shown = sum(m.role == "user" and m.origin == "agent" for m in after_reply)
+    return shown + len(state.tree.inbox)
+
+
 async def conclude(state: RunState, ended: RunEnded) -> RunResult:
     """Release what the run holds and make its result. Also after cancellation."""
     arg = ReleaseInput(
@@ -232,6 +252,7 @@ async def conclude(state: RunState, ended: RunEnded) -> RunResult:
         spend=state.ledger.spend,
         descendants=state.ledger.descendants,
         agents=state.children.started,
+        unread=_unread(state),
         models=tuple(state.served),
         isolation=state.prepared.isolation,
         egress=state.egress,

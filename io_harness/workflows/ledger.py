@@ -11,6 +11,8 @@ LEAST_OUTPUT_TOKENS = 256
 """A reply that may hold fewer tokens than this is not worth its input."""
 CALL_OVERHEAD_TOKENS = 1_000
 """What a provider adds to a request of its own (tool preambles, role markers)."""
+LEAST_AGENT_SECONDS = 5
+"""A sub-agent's copy, first model call and verification take about that long."""
 _MILLION = Decimal(1_000_000)
 _MILLIONTH = Decimal("0.000001")
 """The finest amount that a budget may name."""
@@ -113,6 +115,19 @@ class Ledger(Record):
         freed = self.reserved.plus(Share(tokens=-share.tokens, usd=-(share.usd or Decimal(0))))
         return self.model_copy(update={"reserved": freed, "descendants": self.descendants + spent})
 
+    def time_to_share(self, wall_seconds: float) -> None:
+        """Whether a sub-agent that starts so long after the run's start could still do anything.
+
+        Raises:
+            ShareRefused: its time would be over before its first step.
+        """
+        left = self.wall_left(wall_seconds)
+        if left is not None and left < LEAST_AGENT_SECONDS:
+            raise ShareRefused(
+                f"wall_seconds: {left:.0f} s of {self._smaller('wall_seconds')} are left, and a "
+                f"sub-agent needs {LEAST_AGENT_SECONDS} at least"
+            )
+
     def grant(self, tokens: int, usd: Decimal | None) -> "tuple[Ledger, Share]":
         """Set more aside for a sub-agent that asks: that much, but not over half of what is left.
 
@@ -142,10 +157,9 @@ class Ledger(Record):
         """That nothing is left, and of which cap."""
         return f"{unit}: nothing of {self._smaller(unit)} is left to give"
 
-    def _smaller(self, unit: Literal["tokens", "usd"]) -> str:
+    def _smaller(self, unit: Literal["tokens", "usd", "wall_seconds"]) -> str:
         """The cap that holds, for people."""
-        budget, tree = self.budget, self.ceiling
-        own, whole = (budget.tokens, tree.tokens) if unit == "tokens" else (budget.usd, tree.usd)
+        own, whole = getattr(self.budget, unit), getattr(self.ceiling, unit)
         if _is_smaller(whole, own):
             return f"the {whole:,} of containment.{unit}"
         return f"the {own:,} of budget.{unit}"

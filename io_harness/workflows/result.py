@@ -183,6 +183,8 @@ class RunResult(Record):
     """Of all its sub-agents together, and theirs."""
     agents: int = 0
     """Sub-agents that were started, those of sub-agents included."""
+    unread: int = 0
+    """Messages of other agents that came too late to be read."""
     models: tuple[ModelRef, ...] = ()
     """Which models served."""
     isolation: IsolationReport | None = None

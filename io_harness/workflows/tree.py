@@ -82,7 +82,7 @@ class Tree:
                     if not is_within(asks.agent, message.agent)
                 }
             case AgentAsks():
-                self.asked[self._shown(message.agent, message.pending.id)] = message
+                self.asked[self.shown(message)] = message
             case AgentDecided():
                 self.asked.pop(self._shown(message.agent, message.request), None)
             case AgentMessage():
@@ -98,6 +98,10 @@ class Tree:
                 self._granted.add(agent)
             else:
                 self.post(by, SlotGranted(agent=agent))
+
+    def shown(self, asks: AgentAsks) -> str:
+        """The id under which a descendant's request is decided here."""
+        return self._shown(asks.agent, asks.pending.id)
 
     def forward(self, decision: Decision) -> bool:
         """Send a decision on to the descendant whose request it names; False if it names none."""

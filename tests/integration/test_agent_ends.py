@@ -95,8 +95,8 @@ async def test_a_run_that_finishes_ends_its_agents(sleepers: Sleepers, client: C
 async def test_the_end_of_the_trees_time_ends_every_agent(
     sleepers: Sleepers, client: Client
 ) -> None:
-    sleep = turn(call("run_command", command="sleep 300"))
-    run, mark = await sleepers(sleep, containment={"wall_seconds": 15})
+    asks = turn(call("ask_user", question="Is anybody there?"))
+    run, mark = await sleepers(asks, containment={"wall_seconds": 15})
     result = await run.result()
     assert result.outcome is Outcome.BUDGET_CEILING_REACHED
     assert processes(mark) == set()
@@ -115,21 +115,32 @@ async def test_an_agent_killed_from_outside_costs_its_whole_share(
     assert result.descendants.usage.total > 900_000
 
 
+@pytest.mark.parametrize("patience", [5, 1], ids=["goes_on", "waits"])
 async def test_a_parent_continues_as_new_when_its_agents_have_ended(
-    start: Start, kinds: Kinds, client: Client, monkeypatch: pytest.MonkeyPatch
+    start: Start, kinds: Kinds, client: Client, monkeypatch: pytest.MonkeyPatch, patience: int
 ) -> None:
+    """The server ends children with the execution that started them. A long history makes the parent
+    wait for its agent, which here waits for a human; one that is less long doesn't."""
     monkeypatch.setattr(agent_run, "_EVENTS", 30)
-    kinds.add("writer", writes("n.txt", "one\n"), writes("m.txt", "two\n"), finish("all written"))
+    monkeypatch.setattr(agent_run, "_WITH_AGENTS", patience)
+    asks = turn(call("ask_user", question="Now?"))
+    kinds.add(
+        "writer", asks, writes("n.txt", "one\n"), writes("m.txt", "two\n"), finish("all written")
+    )
     spawned = call("spawn_agents", agents=[task("writer")], wait=False)
     looks = [turn(call("read_file", path="calc.py", end_line=i + 1)) for i in range(6)]
     got = call("collect_agents", merge="any", shows=("all written", "n.txt (added"))
     run = await start(
         turn(spawned), *looks, turn(got), fixes(), finish(), containment=TREE, agents=kinds.all
     )
+    (asked,) = await pending(run)
+    while patience > 1 and (await run.query(AgentRun.status)).step < 8:
+        await asyncio.sleep(0.1)
+    await decide(run, asked.id, "approve")
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert result.agents == 1
-    assert result.descendants.steps == 3
+    assert result.descendants.steps == 4
     assert len(await chain(client, run)) > 1
 
 

@@ -16,7 +16,7 @@ from io_harness.workflows.attributes import STATE
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import Outcome
 from tests.agents import FIXED_CALC, Kinds, contains, finish, fixes, task, writes
-from tests.scripted import Call, call, turn
+from tests.scripted import Call, Turn, call, turn
 
 from .conftest import FIXED, VERIFY, Handle, Repo, Start
 from .test_approvals import pending
@@ -131,6 +131,20 @@ async def test_an_approval_of_an_agent_is_shown_at_the_root_and_decided_at_eithe
     assert await run.query(AgentRun.pending_approvals) == ()
 
 
+async def test_a_decision_at_the_root_takes_effect_when_an_agent_asks_later(
+    start: Start, kinds: Kinds
+) -> None:
+    kinds.add("fixer", fixes(), finish())
+    spawned = turn(call("spawn_agents", agents=[task("fixer", FIXED_CALC)]))
+    tree = {"containment": TREE, "agents": kinds.all, "policy": "careful"}
+    earlier = await start(spawned, **tree)
+    (asked,) = await pending(earlier)
+    await earlier.cancel()
+    early = Decision(request=asked.id, verdict="approve", by="ann")
+    result = await (await start(spawned, finish(), start_signal=early, **tree)).result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+
+
 async def details(run: Handle) -> str:
     """What the Temporal UI shows as the run's current details."""
     query = "__temporal_workflow_metadata"
@@ -178,6 +192,39 @@ async def test_messages_arrive_once_and_wake_who_waits(
     assert 'agent="1.0.1" trust="untrusted' in to_parent
     assert "plus or minus?" in to_parent
     assert to_parent.count("</agent-message>") == 1
+
+
+async def test_a_message_that_comes_with_the_claim_is_read_or_told_of(
+    start: Start, kinds: Kinds, client: Client
+) -> None:
+    def edits_and_ends(path: str) -> Turn:
+        claim = call("finish", summary="done", fails=True, shows=("you have messages",))
+        return turn(call("write_file", path=path, content="x\n"), claim, nudges=1)
+
+    kinds.add("reader", edits_and_ends("a.txt"), finish())
+    kinds.add("weak", edits_and_ends("b.txt"), steps=1)
+    both = call("spawn_agents", agents=[task("reader"), task("weak")], wait=False)
+    write = [call("message_agent", to=f"1.0.{n}", text="mind", shows=("Sent.",)) for n in (1, 2)]
+    shows = ("[agent 1.0.1] finished", "1 of the messages to it came too late")
+    got = turn(call("collect_agents", shows=shows))
+    ready = turn(call("ask_user", question="Do both wait?"))
+    asks = {"effect": "ask", "act": "write", "target": "*.txt"}
+    run = await start(
+        turn(both), ready, turn(*write), got, fixes(), finish(),
+        containment=TREE, agents=kinds.all,
+        policy={"preset": "unattended", "layers": [{"name": "t", "rules": [asks]}]},
+    )  # fmt: skip
+    while len(asked := await run.query(AgentRun.pending_approvals)) < 3:
+        await asyncio.sleep(0.1)
+    own = next(each for each in asked if not each.agent)
+    await run.signal(AgentRun.decide, Decision(request=own.id, verdict="approve"))
+    while (await run.query(AgentRun.status)).step < 4:
+        await asyncio.sleep(0.1)
+    for each in await run.query(AgentRun.pending_approvals):
+        await run.signal(AgentRun.decide, Decision(request=each.id, verdict="approve"))
+    result = await run.result()
+    assert result.outcome is Outcome.SUCCESS, result.reason
+    assert await _from_agents(client, f"{run.id}/1.0.1") == ["A message from your parent:\n\nmind"]
 
 
 async def _from_agents(client: Client, workflow_id: str) -> list[str]:

@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,17 @@ def test_no_tree_passes_its_ceiling(
                     alive.remove(agent)
         assert really.usage.total <= root.ledger.tokens_committed <= min(tokens, TOKENS)
         assert really.usd <= root.ledger.usd_committed <= min(Decimal(cents) / 100, 1)
+
+
+def test_no_agent_starts_when_the_time_is_nearly_over() -> None:
+    ledger = Ledger(budget=Budget(wall_seconds=100), ceiling=Ceiling(wall_seconds=60))
+    ledger.time_to_share(55)
+    with pytest.raises(ShareRefused, match=r"4 s of the 60 of containment\.wall_seconds"):
+        ledger.time_to_share(56)
+    own = Ledger(budget=Budget(wall_seconds=30))
+    with pytest.raises(ShareRefused, match=r"0 s of the 30 of budget\.wall_seconds"):
+        own.time_to_share(31)
+    Ledger(budget=Budget()).time_to_share(10**9)
 
 
 def test_what_is_not_spent_comes_back() -> None:
