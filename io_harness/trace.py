@@ -18,9 +18,12 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from io_harness.failures import readable
 from io_harness.workflows.approvals import Decision
+from io_harness.workflows.briefing import Briefing
+from io_harness.workflows.mcp import McpListing
 from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.model import Record
 from io_harness.workflows.payloads import (
+    Admitted,
     CompleteInput,
     Completion,
     LandOutcome,
@@ -62,6 +65,19 @@ class Call(_Step):
     """What the call was to do, in one line."""
     last_failure: str | None = None
     """Why the attempt before the last one failed."""
+
+
+class AdmittedStep(Call):
+    kind: Literal["admitted"] = "admitted"
+    briefing: Briefing | None
+    """None: an older release admitted the run, and did not tell."""
+
+
+class ListedStep(Call):
+    """The tools of the MCP servers, when they were first or newly listed."""
+
+    kind: Literal["listed"] = "listed"
+    listing: McpListing
 
 
 class PreparedStep(Call):
@@ -157,6 +173,8 @@ class EndedStep(_Step):
 
 Step = Annotated[
     Began
+    | AdmittedStep
+    | ListedStep
     | PreparedStep
     | ModelStep
     | ToolStep
@@ -298,6 +316,11 @@ class Tracer:
     ) -> Step:
         arguments = scheduled.activity_task_scheduled_event_attributes.input
         match _activity(scheduled):
+            case "admit":
+                told = (await self._decode(result, Admitted)).briefing
+                return AdmittedStep(**call, briefing=Briefing.unpack(told) if told else None)
+            case "list_mcp_tools":
+                return ListedStep(**call, listing=await self._decode(result, McpListing))
             case "prepare":
                 return PreparedStep(**call, prepared=await self._decode(result, Prepared))
             case "complete":

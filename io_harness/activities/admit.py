@@ -10,7 +10,7 @@ from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.payloads import AdmitInput, Admitted
 
 from .heartbeat import heartbeating
-from .prompt import prompt_tokens
+from .prompt import briefing, prompt_tokens
 from .providers.check import check_models
 from .run_reader import RunReader
 from .settings import Settings
@@ -48,6 +48,7 @@ class AdmissionActivities:
                 search_attributes=await registered_attributes(activity.client()),
                 effects=self._registry.effects(contract),
                 prompt_tokens=prompt_tokens(contract, tools),
+                briefing=briefing(contract, tools).pack(),
             )
 
 

@@ -4,6 +4,7 @@ providers can cache it."""
 import json
 from typing import assert_never
 
+from io_harness.workflows.briefing import Briefing, ToolDefinition
 from io_harness.workflows.contract import (
     AllOf,
     AnyOf,
@@ -72,6 +73,19 @@ def _allowed(contract: TaskContract) -> str:
         "Files that hold secrets are hidden. Commands run in a sandbox: only the workspace and a "
         f"private /tmp can be written, and each may take {limits.wall_seconds} s, "
         f"{limits.cpu_seconds} s of CPU and {limits.memory_mb} MiB."
+    )
+
+
+def briefing(contract: TaskContract, tools: tuple[ToolSpec, ...]) -> Briefing:
+    """What every request of the run holds, as its history keeps it."""
+    return Briefing(
+        system=system_prompt(contract),
+        tools=tuple(
+            ToolDefinition(
+                name=tool.name, description=tool.description, input_schema=dict(tool.input_schema)
+            )
+            for tool in tools
+        ),
     )
 
 

@@ -1,5 +1,6 @@
 """Steps of a run as lines for a person."""
 
+from collections.abc import Iterable
 from typing import Literal, assert_never
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -12,7 +13,9 @@ from io_harness.diff import lines_of
 from io_harness.report.tree import Branch
 from io_harness.visible import visible
 from io_harness.workflows.approvals import PendingApproval
+from io_harness.workflows.briefing import ToolDefinition
 from io_harness.workflows.egress import EgressCount
+from io_harness.workflows.mcp import McpTool, McpTools
 from io_harness.workflows.messages import ToolCall
 from io_harness.workflows.own_tools import plan_of
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval, ToolDone, WouldAct
@@ -47,6 +50,8 @@ def step(step: trace.Step, *, verbose: bool = False) -> RenderableType | None:
     match step:
         case trace.Began():
             return None if step.part > 1 else Text(visible(step.goal), style="bold")
+        case trace.AdmittedStep() | trace.ListedStep():
+            return _told(step, verbose=verbose)
         case trace.PreparedStep():
             held = step.prepared.isolation.backend
             text = f"{step.prepared.repo} at {step.prepared.base[:8]}, commands held by {held}"
@@ -225,6 +230,24 @@ def diff(text: str) -> Text:
 
 
 # --- one step -------------------------------------------------------------------------------------
+
+
+def _told(step: trace.AdmittedStep | trace.ListedStep, *, verbose: bool) -> RenderableType:
+    """What the model is told besides the transcript; at length only where it is asked for."""
+    if isinstance(step, trace.AdmittedStep):
+        line = _line("admit", step.summary, step)
+        told = step.briefing
+        if told is None or not verbose:
+            return line
+        return Group(line, _Detail(f"{told.system}\n\nTools: {_names(told.tools)}"))
+    line = _line("mcp tools", step.summary, step)
+    if not verbose or not isinstance(step.listing, McpTools):
+        return line
+    return Group(line, _Detail(f"Tools: {_names(step.listing.tools)}"))
+
+
+def _names(tools: Iterable[ToolDefinition | McpTool]) -> str:
+    return ", ".join(tool.name for tool in tools) or "none"
 
 
 def _model(step: trace.ModelStep) -> RenderableType:

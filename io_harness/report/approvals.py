@@ -98,6 +98,8 @@ def _requests(steps: Sequence[trace.Step]) -> Iterator[tuple[datetime, ApprovalR
                 pass
             case trace.LandedStep(report=NeedsApproval(requests=requests)):
                 pass
+            case trace.ListedStep(listing=NeedsApproval(requests=requests)):
+                pass
             case _:
                 continue
         for request in requests:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from io_harness import __version__, trace
+from io_harness.workflows.briefing import ToolDefinition
 from io_harness.workflows.messages import MalformedToolCall, Reasoning, ToolCall
 from io_harness.workflows.own_tools import FINISH
 from io_harness.workflows.payloads import ToolDone
@@ -20,6 +21,8 @@ from .gather import Report
 from .turns import Chapter, chapters
 
 VERSION = "ATIF-v1.8"
+
+_NO_BRIEFING = "The system prompt and the harness's own tools are not in the run's history."
 
 Object = dict[str, Any]
 
@@ -37,9 +40,10 @@ def trajectory(report: Report) -> Object:
             "name": "io-harness",
             "version": __version__,
             "model_name": next(iter(report.models), None),
+            "tool_definitions": [_tool(each) for each in report.tools] or None,
         }),
         "steps": steps,
-        "notes": "The system prompt and the tools that were offered are not in the run's history.",
+        "notes": _NO_BRIEFING if report.briefing is None else None,
         "final_metrics": _totals(report.spend, len(steps)),
         "subagent_trajectories": [trajectory(child) for child in report.children] or None,
         "extra": _extra(report),
@@ -47,7 +51,9 @@ def trajectory(report: Report) -> Object:
 
 
 def _steps(report: Report) -> Iterator[Object]:
-    yield _step("user", report.began.at, report.began.goal)
+    if report.briefing is not None:
+        yield _step("system", report.began.at, report.briefing.system)
+    yield _step("user", report.began.at, report.first_message)
     for chapter in chapters(report.steps):
         if chapter.model is not None:
             yield _turn(chapter, chapter.model)
@@ -73,6 +79,11 @@ def _turn(chapter: Chapter, model: trace.ModelStep) -> Object:
         llm_call_count=1,
         extra={"purpose": model.purpose, "finish": completion.finish, "seconds": model.seconds},
     )
+
+
+def _tool(tool: ToolDefinition) -> Object:
+    told = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return {"type": "function", "function": told}
 
 
 def _call(call: ToolCall | MalformedToolCall) -> Object:

@@ -11,7 +11,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from io_harness import trace
+from io_harness.workflows.briefing import Briefing, ToolDefinition, first_message
 from io_harness.workflows.egress import EgressCount, added
+from io_harness.workflows.mcp import McpTools
 from io_harness.workflows.payloads import ToolDone
 from io_harness.workflows.result import (
     IsolationReport,
@@ -91,6 +93,31 @@ class Report:
             s.completion.message.served_by for s in self.steps if isinstance(s, trace.ModelStep)
         )
         return tuple(dict.fromkeys(f"{ref.provider}/{ref.name}" for ref in served))
+
+    @property
+    def briefing(self) -> Briefing | None:
+        """None: the run was not admitted, or by a release that did not tell."""
+        admitted = (s.briefing for s in self.steps if isinstance(s, trace.AdmittedStep))
+        return next(admitted, None)
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """All that the model was offered; those of MCP servers as they were listed last."""
+        own = self.briefing.tools if self.briefing else ()
+        lists = [s.listing for s in self.steps if isinstance(s, trace.ListedStep)]
+        listed = next((each for each in reversed(lists) if isinstance(each, McpTools)), McpTools())
+        more = (
+            ToolDefinition(name=t.name, description=t.description, input_schema=t.input_schema)
+            for t in listed.tools
+        )
+        return (*own, *more)
+
+    @property
+    def first_message(self) -> str:
+        """What the model read first after the system prompt."""
+        prepared = (s.prepared for s in self.steps if isinstance(s, trace.PreparedStep))
+        instructions = next((found.instructions for found in prepared), None)
+        return first_message(self.began.goal, self.constraints, instructions)
 
     @property
     def refused(self) -> tuple[trace.ToolStep, ...]:

@@ -16,6 +16,21 @@ class Chapter:
 
     model: trace.ModelStep | None
     entries: list[Entry] = field(default_factory=list)
+    before: trace.ModelStep | None = None
+    """The model call before this one."""
+
+    @property
+    def prompt(self) -> str:
+        """What the model was sent for this call, in terms of what stands above it."""
+        if self.before is None:
+            return "The system prompt, the tools and the first message."
+        called = [call.name for call in self.before.completion.message.calls]
+        more = f"the results of {', '.join(called)}" if called else "what followed it"
+        if self.before.purpose == "fold":
+            return (
+                "The system prompt, the tools, the goal, the summary, and the turns that were kept."
+            )
+        return f"All that call {self.before.step} was sent, its reply, and {more}."
 
     @property
     def own_calls(self) -> tuple[ToolCall | MalformedToolCall, ...]:
@@ -40,7 +55,7 @@ def chapters(steps: Sequence[trace.Step]) -> Iterator[Chapter]:
         match step:
             case trace.ModelStep():
                 yield current
-                current = Chapter(step)
+                current = Chapter(step, before=current.model)
             case trace.Began() | trace.EndedStep():
                 continue
             case _:

@@ -82,6 +82,9 @@ class Admitted(Record):
     """Effect class of each tool that is offered, by name."""
     prompt_tokens: int
     """Upper bound of the tokens of system prompt and tool descriptions together."""
+    briefing: str = ""
+    """System prompt and tools, packed. In history once per run, for who reads its trace: a
+    continuation is given none."""
 
 
 class PrepareInput(Record):

@@ -146,7 +146,7 @@ class RunState:
     def carried(self) -> Carried:
         return Carried(
             scope=self.scope,
-            admitted=self.admitted,
+            admitted=self.admitted.model_copy(update={"briefing": ""}),
             prepared=self.prepared,
             head=self.head,
             transcript=self.transcript.pack(),

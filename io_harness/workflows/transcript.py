@@ -1,7 +1,5 @@
 """The transcript of a run, with a digest chain by which workers cache what they have read of it."""
 
-import base64
-import bz2
 import hashlib
 from collections.abc import Iterable
 
@@ -9,6 +7,7 @@ from pydantic import TypeAdapter
 
 from .messages import Message
 from .model import Record
+from .packing import packed, unpacked
 from .payloads import TranscriptMark
 
 PAGE_BYTES = 1_000_000
@@ -51,14 +50,13 @@ class Transcript:
             self.append(message)
 
     @staticmethod
-    def unpack(packed: str) -> "Transcript":
+    def unpack(text: str) -> "Transcript":
         """The transcript that `pack` packed."""
-        return Transcript(_MESSAGES.validate_json(bz2.decompress(base64.b85decode(packed))))
+        return Transcript(_MESSAGES.validate_json(unpacked(text)))
 
     def pack(self) -> str:
-        """All messages as JSON, compressed (bzip2) and in base85: a fifth less than zlib and base64
-        need, and history takes it twice per continuation."""
-        return base64.b85encode(bz2.compress(_MESSAGES.dump_json(self.messages))).decode()
+        """All messages as JSON, made small: history takes it twice per continuation."""
+        return packed(_MESSAGES.dump_json(self.messages))
 
     def __len__(self) -> int:
         return len(self._messages)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from io_harness import trace
 from io_harness.report.gather import Report
 from io_harness.workflows.approvals import Decision
+from io_harness.workflows.briefing import Briefing, ToolDefinition
 from io_harness.workflows.egress import EgressCount
 from io_harness.workflows.messages import (
     AssistantMessage,
@@ -80,6 +81,14 @@ def prepared() -> trace.PreparedStep:
     return trace.PreparedStep.model_validate({**call(2), "prepared": found})
 
 
+def admitted() -> trace.AdmittedStep:
+    tool = ToolDefinition(
+        name="edit_file", description="Change a file.", input_schema={"type": "object"}
+    )
+    told = Briefing(system="You carry out one task.", tools=(tool,))
+    return trace.AdmittedStep.model_validate({**call(1, 0.1), "briefing": told})
+
+
 def said(seconds: float, step: int, *parts: AssistantPart) -> trace.ModelStep:
     completion = Completion(
         message=AssistantMessage(parts=parts, served_by=MODEL),
@@ -148,6 +157,7 @@ def steps() -> list[trace.Step]:
     })  # fmt: skip
     return [
         began(),
+        admitted(),
         prepared(),
         said(4, 1, THOUGHT, Text(text="Looking.\nThen mending."), EDIT, RUN, READ, BROKEN),
         used(5, 1, EDIT, done("edited", changed=(

@@ -25,15 +25,21 @@ def test_it_is_valid(report: Report) -> None:
 
 def test_the_judge_would_see_a_fault() -> None:
     broken: dict[str, Any] = trajectory(scene.report())
-    broken["steps"][1]["observation"]["results"][0]["source_call_id"] = "unknown"
+    broken["steps"][2]["observation"]["results"][0]["source_call_id"] = "unknown"
     with pytest.raises(ValidationError, match="does not match any tool_call"):
         Trajectory.model_validate(broken)
 
 
 def test_a_turn_has_its_calls_results_and_cost() -> None:
     found = Trajectory.model_validate(trajectory(scene.report()))
-    goal, first = found.steps[:2]
-    assert (goal.source, goal.message) == ("user", "Make add right. It subtracts.")
+    system, goal, first = found.steps[:3]
+    assert (system.source, system.message) == ("system", "You carry out one task.")
+    assert (goal.source, goal.message) == (
+        "user", "Make add right. It subtracts.\n\nKeep to this:\n- Keep the name.",
+    )  # fmt: skip
+    defined = found.agent.tool_definitions
+    assert defined
+    assert [tool["function"]["name"] for tool in defined] == ["edit_file"]
     assert first.source == "agent"
     assert first.reasoning_content == "it subtracts"
     assert [c.function_name for c in first.tool_calls or ()] == [
