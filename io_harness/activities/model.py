@@ -13,19 +13,20 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from io_harness.workflows.contract import Model, TaskContract
+from io_harness.workflows.ledger import Share
 from io_harness.workflows.messages import (
     AssistantMessage,
     Message,
     ModelRef,
     ToolMessage,
 )
-from io_harness.workflows.model import Record
 from io_harness.workflows.payloads import (
     CompleteInput,
     Completion,
     ModelFailure,
     RunScope,
     TranscriptMark,
+    Used,
 )
 from io_harness.workflows.policy import policy_of
 from io_harness.workflows.result import Usage
@@ -69,14 +70,10 @@ class Reader(Protocol):
     def expect(self, message: AssistantMessage) -> None: ...
 
 
-class Beat(Record):
+class Beat(Used):
     """Details of a heartbeat: progress for people, and for the next attempt what this one used."""
 
     received_bytes: int
-    usage: Usage
-    """Of all attempts so far."""
-    cost_usd: Decimal | None
-    """Of all attempts so far; None if it is not known."""
     empty_replies: int
     tail: str = ""
     """The end of what the model has said so far."""
@@ -94,6 +91,12 @@ class _Call:
         self.earlier = earlier.usage if earlier else Usage()
         self._earlier_cost = earlier.cost_usd if earlier else Decimal(0)
         self.empty_replies = earlier.empty_replies if earlier else 0
+
+    def within(self, spare: Share) -> bool:
+        """Whether the attempts before this one left enough of the budget for it."""
+        cost = self._earlier_cost
+        dear = spare.usd is not None and cost is not None and cost > spare.usd
+        return self.earlier.total <= spare.tokens and not dear
 
     def own_cost(self) -> Decimal | None:
         """Of this attempt alone; None if the price is not known."""
@@ -153,12 +156,14 @@ class ModelActivities:
 
         Raises:
             ApplicationError: of a type in `Failure`, its detail a `ModelFailure`; or, not retryable,
-                MissingCredential, UnknownProvider, MissingBaseUrl or BadRecording.
+                RetriesOverBudget, MissingCredential, UnknownProvider, MissingBaseUrl or BadRecording.
         """
         attempt = _Call()
         async with _heartbeats(attempt):
             contract = await self._reader.contract(call.run)
             model = attempt.model = contract.models[call.model]
+            if call.spare is not None and not attempt.within(call.spare):
+                _stop_retries(attempt)
             with model_call(call, model) as told:
                 try:
                     return await self._complete(call, contract, model, attempt, told)
@@ -299,6 +304,16 @@ def _fail(error: ProviderError, attempt: _Call, *, last: bool) -> NoReturn:
         # Without the chain of causes: their traces pass the size at which the server shows nothing of a
         # failure but that it is too large.
     ) from None
+
+
+def _stop_retries(attempt: _Call) -> NoReturn:
+    beat = attempt.beat()
+    raise ApplicationError(
+        "another attempt could pass the budget",
+        ModelFailure(fallback_may_help=True, usage=beat.usage, cost_usd=beat.cost_usd),
+        type="RetriesOverBudget",
+        non_retryable=True,
+    )
 
 
 def _delay(error: ProviderError, attempt: int) -> timedelta:

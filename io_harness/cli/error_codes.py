@@ -117,6 +117,12 @@ _MODELS = {
         "The certificate of the provider's server doesn't verify.",
         "Give the worker your certificate authority by `SSL_CERT_FILE`.",
     ),
+    "RetriesOverBudget": ErrorCode(
+        Exit.UNVERIFIED,
+        "What failed attempts at a model call used leaves too little for another one. The call is made "
+        "again with a lower limit, or the run ends with the budget's outcome.",
+        "Raise the budget.",
+    ),
     "ContextTooLong": ErrorCode(
         Exit.PROVIDER,
         "The request doesn't fit the model's window. The transcript is folded; a run ends with it "

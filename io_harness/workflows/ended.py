@@ -49,12 +49,17 @@ def failure_text(error: ActivityError) -> str:
 
 
 def failure_detail(error: ActivityError, of: type[R]) -> R | None:
-    """The typed detail that the activity left with its error, if there is one."""
-    cause = error.cause
-    if not isinstance(cause, ApplicationError) or not cause.details:
-        return None
+    """The typed detail that the activity left with its error, or with the last heartbeat before it
+    timed out, if there is one."""
+    match error.cause:
+        case ApplicationError(details=[detail, *_]):
+            pass
+        case TimeoutError(last_heartbeat_details=[detail, *_]):
+            pass
+        case _:
+            return None
     try:
-        return of.model_validate(cause.details[0])
+        return of.model_validate(detail)
     except ValidationError:
         return None
 

@@ -195,14 +195,23 @@ class Ledger(Record):
             ceiling = min(ceiling, self._affordable(bound, price, usd_left))
         return ceiling
 
+    def spare(self, *, input_tokens: int, output_tokens: int, price: Price | None) -> Share:
+        """What is left beside a model call that takes all it may: so much may failed attempts at it
+        use, and it can still be made again."""
+        bound = input_tokens + CALL_OVERHEAD_TOKENS
+        left = self.usd_left
+        if left is not None and price is not None:
+            call = _dearest_input(price) * bound + price.output * output_tokens
+            left = max(left - call / _MILLION, Decimal(0))
+        return Share(tokens=max(self.tokens_left - bound - output_tokens, 0), usd=left)
+
     def _affordable(self, input_tokens: int, price: Price | None, usd_left: Decimal) -> int:
         if price is None:
             raise BudgetEnded(
                 Outcome.COST_BUDGET_EXCEEDED,
                 "the contract has a budget in USD, and the price of the model is not known",
             )
-        dearest = max(price.input, price.cache_write or price.input)
-        left = usd_left - dearest * input_tokens / _MILLION
+        left = usd_left - _dearest_input(price) * input_tokens / _MILLION
         if left < price.output * LEAST_OUTPUT_TOKENS / _MILLION:
             of_tree = _is_smaller(self.ceiling.usd, self.budget.usd)
             raise BudgetEnded(
@@ -273,6 +282,10 @@ class Ledger(Record):
 
     def _spent(self, **changes: object) -> "Ledger":
         return self.model_copy(update={"spend": self.spend.model_copy(update=changes)})
+
+
+def _dearest_input(price: Price) -> Decimal:
+    return max(price.input, price.cache_write or price.input)
 
 
 def part_of(usd: Decimal, parts: int) -> Decimal:

@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError
 from . import calls
 from .ended import RunEnded, failure_code, failure_detail, failure_text, reraise_cancel, timed_out
 from .ledger import input_bound
-from .payloads import CompleteInput, Completion, ModelFailure, TranscriptMark
+from .payloads import CompleteInput, Completion, ModelFailure, TranscriptMark, Used
 from .result import Outcome
 from .state import RunState
 
@@ -32,6 +32,8 @@ async def call_model(
         except ActivityError as error:
             reraise_cancel(error)
             failed = _failed(state, error)
+            if failed is None:
+                continue
         else:
             state.count(completion.egress)
             used = completion.usage + completion.retried
@@ -52,18 +54,21 @@ async def call_model(
         state.model += 1
 
 
-def _failed(state: RunState, error: ActivityError) -> RunEnded:
-    """Book what the failed call used, and say how the run ends if no other model helps.
+def _failed(state: RunState, error: ActivityError) -> RunEnded | None:
+    """Book what the failed call used, and say how the run ends if no other model helps. None: the same
+    model may be asked again, as far as the budget allows now.
 
     Raises:
         ContextOverflow, BudgetEnded, RunEnded: no other model can help.
     """
     code = failure_code(error)
-    failure = failure_detail(error, ModelFailure)
-    if failure is not None:
-        state.ledger = state.ledger.settle(failure.usage, failure.cost_usd, steps=0)
+    used, failure = failure_detail(error, Used), failure_detail(error, ModelFailure)
+    if used is not None:
+        state.ledger = state.ledger.settle(used.usage, used.cost_usd, steps=0)
     if code == "ContextTooLong":
         raise ContextOverflow from error
+    if code == "RetriesOverBudget":
+        return None
     state.clock()  # raises if the time budget is what ended the call
     if timed_out(error) and failure is not None:
         raise RunEnded(
@@ -85,11 +90,8 @@ async def _attempt(
     model = state.contract.models[state.model]
     uncounted = state.transcript.bytes_from(state.counted_messages)
     counted = state.counted_tokens or state.prompt_tokens
-    ceiling = state.ledger.model_call(
-        input_tokens=input_bound(counted, uncounted),
-        model=model,
-        price=state.admitted.prices[state.model],
-    )
+    bound, price = input_bound(counted, uncounted), state.admitted.prices[state.model]
+    ceiling = state.ledger.model_call(input_tokens=bound, model=model, price=price)
     arg = CompleteInput(
         run=state.scope,
         step=state.step + 1,
@@ -97,6 +99,7 @@ async def _attempt(
         transcript=mark,
         model=state.model,
         max_output_tokens=ceiling,
+        spare=state.ledger.spare(input_tokens=bound, output_tokens=ceiling, price=price),
     )
     options = calls.Options(attempt_seconds=model.options.seconds + 30, total_seconds=seconds_left)
     what = "fold the transcript" if purpose == "fold" else f"step {state.step + 1}"

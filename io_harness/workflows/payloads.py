@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from .contract import Price
 from .egress import EgressCount
+from .ledger import Share
 from .messages import AssistantMessage, Observation, ToolCall
 from .model import Record
 from .result import (
@@ -132,6 +133,9 @@ class CompleteInput(Record):
     model: int
     """Index in the contract's chain of models."""
     max_output_tokens: int
+    spare: Share | None = None
+    """What failed attempts may use before the next one could pass the budget. None: as they like, in
+    a call of an earlier release."""
 
 
 class Completion(Record):
@@ -147,15 +151,19 @@ class Completion(Record):
     """Connections that were wanted since the last result that told."""
 
 
-class ModelFailure(Record):
+class Used(Record):
+    """What all attempts at a model call are known to have used. Detail of each heartbeat and error."""
+
+    usage: Usage
+    cost_usd: Decimal | None
+    """None: the price is not known."""
+
+
+class ModelFailure(Used):
     """Detail of the error with which `complete` fails for good."""
 
     fallback_may_help: bool
     """Whether another model of the chain may succeed."""
-    usage: Usage
-    """What all attempts are known to have used."""
-    cost_usd: Decimal | None
-    """Of all attempts; None: the price is not known."""
 
 
 # --- use_tool -------------------------------------------------------------------------------------

@@ -97,6 +97,25 @@ async def test_the_usage_of_a_call_that_fails_for_good_is_counted(begin: Begin) 
     assert result.spend.usage == Usage(input=100, output=1)
 
 
+async def test_attempts_that_fail_do_not_pass_the_budget(begin: Begin) -> None:
+    """The provider counts its input, and then cuts the stream, again and again."""
+    cut = Say("text", cut=Cut(3, "close"), usage=Usage(input=25_000))
+    async with FakeProvider(cut, cut, cut, FINISH) as fake:
+        run = await begin(model_of(fake, "anthropic"), budget={"tokens": 52_000})
+        result = await run.result()
+    assert result.outcome is Outcome.TOKEN_BUDGET_EXCEEDED
+    assert result.spend.usage.input == 25_000 * len(fake.requests) == 50_000
+
+
+async def test_what_a_call_used_that_the_time_budget_ends_is_counted(begin: Begin) -> None:
+    stalled = Say("text", cut=Cut(3, "stall", seconds=120))
+    async with FakeProvider(stalled) as fake:
+        run = await begin(model_of(fake, "anthropic"), budget={"working_seconds": 6})
+        result = await run.result()
+    assert result.outcome is Outcome.TIME_BUDGET_EXCEEDED
+    assert result.spend.usage.input == 100
+
+
 async def test_the_key_is_nowhere_in_history(begin: Begin) -> None:
     key = "sk-test-key-of-the-fake"
     async with FakeProvider(Fail(401, message=f"wrong key {key}")) as fake:

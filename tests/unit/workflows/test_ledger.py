@@ -34,6 +34,9 @@ def test_no_sequence_of_calls_passes_the_budget(
         except BudgetEnded:
             break
         assert LEAST_OUTPUT_TOKENS <= ceiling <= MODEL.options.max_output_tokens
+        beside = ledger.spare(input_tokens=bound, output_tokens=ceiling, price=PRICE)
+        once = ledger.settle(Usage(input=beside.tokens), beside.usd)
+        assert once.model_call(input_tokens=bound, model=MODEL, price=PRICE) >= ceiling
         written = int(ceiling * output_share)
         read = int((bound + CALL_OVERHEAD_TOKENS) * input_share)
         assert PRICE.cache_write is not None
