@@ -24,7 +24,7 @@ from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
 from .protect import protecting
 from .render import init_argv, overlay_prefix, render
-from .staging import RESERVED_UID, Staged, restaged, stage, staged_path, staged_roots
+from .staging import RESERVED_UID, Stage
 from .view import Bind, environment, etc_files, mounts
 
 SYSTEM_BINARY = Path("/usr/bin/bwrap")
@@ -126,21 +126,20 @@ class Bubblewrap:
         who = identity()
         with contextlib.ExitStack() as held:
             etc = filtered_etc(etc_files(plan, "sandbox", who.uid, who.gid))
-            view = list(mounts(plan, etc))
-            view += held.enter_context(protecting(plan))
-            roots: tuple[Staged, ...] = ()
+            view = mounts(plan, etc)
+            guards = held.enter_context(protecting(plan))
+            stage: Stage | None = None
             if who.root:
                 # The packaged one has its libraries beside its package.
                 around = binary.parents[min(2, len(binary.parents) - 1)]
-                roots = staged_roots([*view, Bind(around, around)])
-                view = [restaged(mount, roots) for mount in view]
+                stage = Stage.of((*view, Bind(around, around)), guards)
             prepare_stdio(stdio, root=who.root)
             wiring = held.enter_context(contextlib.closing(Wiring()))
             filter_fd = wiring.memory_file(
                 seccomp.program(arch, unix_sockets=plan.unix_sockets), "seccomp"
             )
             options = render(
-                view,
+                stage.view(view, guards) if stage else (*view, *guards),
                 uid=who.uid,
                 gid=who.gid,
                 host_network=isinstance(plan.net, NetHost),
@@ -154,7 +153,7 @@ class Bubblewrap:
             args_fd = wiring.memory_file(b"".join(word + b"\0" for word in options), "args")
             env = environment(plan)
             command = [
-                str(staged_path(binary, roots)),
+                str(stage.path(binary) if stage else binary),
                 "--args",
                 str(args_fd),
                 "--",
@@ -162,7 +161,7 @@ class Bubblewrap:
             ]
             if plan.mode == "overlay" and not who.root:
                 command = overlay_prefix(plan.workspace, plan.limits.file_bytes) + command
-            start = functools.partial(spawn, command, env, stdio, wiring.passed, who.root, roots)
+            start = functools.partial(spawn, command, env, stdio, wiring.passed, stage)
             doors = plan.net.doors if isinstance(plan.net, NetProxy) else ()
             launch = held.enter_context(contextlib.closing(Launch(wiring, plan.limits, doors)))
             try:
@@ -187,13 +186,12 @@ def spawn(
     env: Mapping[str, str],
     stdio: Stdio,
     passed: Sequence[int],
-    root: bool,
-    roots: tuple[Staged, ...],
+    stage: Stage | None,
 ) -> subprocess.Popen[bytes]:
     """Starts a wrapper; as root first gives the calling thread its stage and another user."""
     group = wrapper_group()
-    if root:
-        stage(roots)
+    if stage is not None:
+        stage.build()
         native.become(RESERVED_UID, RESERVED_UID)
     return subprocess.Popen(
         command,

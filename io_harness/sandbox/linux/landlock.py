@@ -120,7 +120,7 @@ class Landlock:
             launch = held.enter_context(
                 contextlib.closing(Launch(wiring, plan.limits, (), own_process_count=False))
             )
-            start = functools.partial(spawn, command, {}, stdio, wiring.passed, False, ())
+            start = functools.partial(spawn, command, {}, stdio, wiring.passed, None)
             try:
                 child = await Child.start(start, "sandbox-landlock", launch.prepare)
             except (OSError, subprocess.SubprocessError) as error:

@@ -25,7 +25,7 @@ from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
 from .protect import protecting
 from .render import init_argv
-from .staging import Staged, restaged, staged_path, staged_roots
+from .staging import Stage
 from .view import Bind, Link, Mount, Overlay, Special, Text, Tmpfs, environment, etc_files, mounts
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -56,12 +56,10 @@ class Namespaces:
         who = identity()
         with contextlib.ExitStack() as held:
             etc = filtered_etc(etc_files(plan, "sandbox", who.uid, who.gid))
-            view = [*mounts(plan, etc), *held.enter_context(protecting(plan))]
+            view = mounts(plan, etc)
+            guards = held.enter_context(protecting(plan))
             prefix = Path(sys.base_prefix)
-            roots: tuple[Staged, ...] = ()
-            if who.root:
-                roots = staged_roots([*view, Bind(prefix, prefix)])
-                view = [restaged(mount, roots) for mount in view]
+            stage = Stage.of((*view, Bind(prefix, prefix)), guards) if who.root else None
             prepare_stdio(stdio, root=who.root)
             env = environment(plan)
             wiring = held.enter_context(contextlib.closing(Wiring()))
@@ -75,15 +73,18 @@ class Namespaces:
                 },
                 "landlock": None,
                 "seccomp": seccomp.program(arch, unix_sockets=plan.unix_sockets).hex(),
-                "mounts": [described(mount) for mount in view],
+                "mounts": [
+                    described(mount)
+                    for mount in (stage.view(view, guards) if stage else (*view, *guards))
+                ],
                 "cwd": str(plan.cwd),
                 "argv": init_argv(plan.argv, env),
                 "env": dict(env),
             }
-            command = launcher_command(staged_path(prefix, roots), wiring, config)
+            command = launcher_command(stage.path(prefix) if stage else prefix, wiring, config)
             doors = plan.net.doors if isinstance(plan.net, NetProxy) else ()
             launch = held.enter_context(contextlib.closing(Launch(wiring, plan.limits, doors)))
-            start = functools.partial(spawn, command, {}, stdio, wiring.passed, who.root, roots)
+            start = functools.partial(spawn, command, {}, stdio, wiring.passed, stage)
             try:
                 child = await Child.start(start, "sandbox-namespaces", launch.prepare)
             except (OSError, subprocess.SubprocessError) as error:

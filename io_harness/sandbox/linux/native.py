@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import platform
+import struct
 
 CLONE_FS = 0x200
 CLONE_NEWNS = 0x20000
@@ -27,6 +28,10 @@ AT_RECURSIVE = 0x8000
 OPEN_TREE_CLONE = 1
 OPEN_TREE_CLOEXEC = os.O_CLOEXEC
 MOVE_MOUNT_F_EMPTY_PATH = 4
+AT_SYMLINK_NOFOLLOW = 0x100
+MOUNT_ATTR_RDONLY = 1
+MOUNT_ATTR_NOSUID = 2
+MOUNT_ATTR_NODEV = 4
 MOUNT_ATTR_IDMAP = 0x100000
 MNT_DETACH = 2
 
@@ -83,17 +88,18 @@ def umount(target: str, flags: int = MNT_DETACH) -> None:
     _checked(_libc().umount2(os.fsencode(target), flags), f"umount {target}")
 
 
-def clone_mount(path: str) -> int:
+def clone_mount(path: str, *, follow: bool = True) -> int:
     """A detached copy of the mount at `path`, with all below it, as a file descriptor."""
     flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE
+    flags |= 0 if follow else AT_SYMLINK_NOFOLLOW
     return call("open_tree", AT_FDCWD, os.fsencode(path), flags)
 
 
-def map_owners(mount_fd: int, user_namespace: int) -> None:
-    """Lets a detached mount show its files as owned by whom the namespace maps their owners to."""
-    attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_IDMAP, 0, 0, user_namespace)
-    buffer = ctypes.cast(attributes, ctypes.POINTER(ctypes.c_char * 32)).contents
-    call("mount_setattr", mount_fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, buffer, 32)
+def set_mount_attributes(mount_fd: int, attributes: int, user_namespace: int = 0) -> None:
+    """Of a detached mount and all below it. With `MOUNT_ATTR_IDMAP` it shows its files as owned by
+    whom the namespace maps their owners to. See mount_setattr(2)."""
+    packed = struct.pack("QQQQ", attributes, 0, 0, user_namespace)
+    call("mount_setattr", mount_fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, packed, len(packed))
 
 
 def attach_mount(mount_fd: int, target: str) -> None:

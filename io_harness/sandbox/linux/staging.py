@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
-from dataclasses import replace
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import SandboxError
 from . import native
 from .brokerage import owner_namespace
-from .view import SYSTEM_ROOTS, Bind, Mount, Overlay, is_inside
+from .view import MERGED_ROOTS, SYSTEM_ROOTS, Bind, Mount, Overlay, is_inside
 
 RESERVED_UID = 60_600
 """In a range that no allocation scheme hands out (systemd's UIDS-GIDS: 60578-61183 is unused)."""
@@ -25,89 +26,125 @@ STAGE = Path("/tmp")
 """Any directory that every host has: the stage covers it for the starting thread alone."""
 
 
-def staged_roots(mounts: Iterable[Mount]) -> tuple[Staged, ...]:
-    """What has to be staged: each source that is outside the system's roots and not inside another
-    such source of the same ownership."""
-    wanted = [
-        mount
-        for mount in mounts
-        if isinstance(mount, Bind | Overlay) and not _is_system(mount.source)
-    ]
-    kept: dict[tuple[Path, bool], Staged] = {}
-    for mount in sorted(wanted, key=lambda mount: len(mount.source.parts)):
-        owned = _is_owned(mount)
-        if isinstance(mount, Overlay) or not any(
-            is_inside(mount.source, root) and other == owned for root, other in kept
-        ):
-            kept[mount.source, owned] = mount
-    return tuple(kept.values())
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What root prepares for a command's wrapper."""
+
+    roots: tuple[Staged, ...]
+    """Each attached on the stage under its index."""
+    guards: tuple[Bind, ...]
+    """Places within the roots that are mounts of their own. They come along where their root is
+    bound; the wrapper takes several times as long for each bind that it makes."""
+
+    @classmethod
+    def of(cls, view: Iterable[Mount], guards: Sequence[Bind] = ()) -> Stage:
+        """What has to be staged: each source that is not the system's and not inside another such
+        source of the same ownership."""
+        wanted = [
+            mount
+            for mount in (*view, *guards)
+            if isinstance(mount, Bind | Overlay) and _needs_stage(mount)
+        ]
+        kept: dict[tuple[str, bool], Staged] = {}
+        for mount in sorted(wanted, key=lambda mount: str(mount.source).count("/")):
+            source, owned = str(mount.source), _is_owned(mount)
+            if isinstance(mount, Overlay) or not any(
+                other == owned and is_inside(source, root) for root, other in kept
+            ):
+                kept[source, owned] = mount
+        roots = tuple(kept.values())
+        return cls(roots, tuple(guard for guard in guards if guard not in roots))
+
+    def view(self, view: Iterable[Mount], guards: Iterable[Bind]) -> tuple[Mount, ...]:
+        """What is left for the wrapper to mount, and from where."""
+        left = (guard for guard in guards if guard not in self.guards)
+        return tuple(self._moved(mount) for mount in (*view, *left))
+
+    def _moved(self, mount: Mount) -> Mount:
+        """The mount with its source on the stage, if it is staged."""
+        if isinstance(mount, Overlay):
+            return Bind(STAGE / str(self.roots.index(mount)), mount.at, writable=True)
+        if isinstance(mount, Bind):
+            return replace(mount, source=Path(self._place(mount)))
+        return mount
+
+    def path(self, path: Path) -> Path:
+        """Where what is at this path is for the starting user."""
+        return Path(self._place(Bind(path, path)))
+
+    def _place(self, bind: Bind) -> str:
+        source = str(bind.source)
+        for index, root in enumerate(self.roots):
+            if (
+                isinstance(root, Bind)
+                and root.owned == bind.owned
+                and is_inside(source, root.source)
+            ):
+                return f"{STAGE}/{index}{source[len(str(root.source)) :]}"
+        return source
+
+    def build(self) -> None:
+        """Gives the calling thread a mount namespace with the stage in it."""
+        native.unshare(native.CLONE_NEWNS | native.CLONE_FS)
+        native.mount(None, "/", None, native.MS_REC | native.MS_SLAVE)
+        trees = [_cloned(root) for root in self.roots]
+        native.mount("tmpfs", str(STAGE), "tmpfs", native.MS_NOSUID | native.MS_NODEV, "mode=755")
+        for index, (fd, root) in enumerate(zip(trees, self.roots, strict=True)):
+            place = f"{STAGE}/{index}"
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                os.mkdir(place)
+            else:
+                os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
+            native.attach_mount(fd, place)
+            os.close(fd)
+            if isinstance(root, Overlay):
+                _overlay(Path(place), root.size)
+        for guard in self.guards:
+            place = self._place(guard)
+            fd = native.clone_mount(place, follow=False)
+            if not guard.writable:
+                native.set_mount_attributes(fd, native.MOUNT_ATTR_RDONLY)
+            native.attach_mount(fd, place)
+            os.close(fd)
+
+
+def _needs_stage(mount: Staged) -> bool:
+    """What the system has for all to read, every user can reach."""
+    if isinstance(mount, Overlay):
+        return True
+    return str(mount.source) != "/" and (mount.writable or not _is_system(mount.source))
 
 
 def _is_owned(mount: Staged) -> bool:
     return isinstance(mount, Overlay) or mount.owned
 
 
-_SYSTEM = tuple(map(Path, (*SYSTEM_ROOTS, "/etc", "/bin", "/sbin", "/lib", "/lib64")))
-
-
 @functools.lru_cache(maxsize=1024)
 def _is_system(path: Path) -> bool:
-    return str(path) == "/" or any(is_inside(path, root) for root in _SYSTEM)
+    return any(is_inside(path, root) for root in (*SYSTEM_ROOTS, *MERGED_ROOTS, "/etc"))
 
 
-def restaged(mount: Mount, roots: tuple[Staged, ...]) -> Mount:
-    """The mount with its source on the stage, if it is staged."""
-    if not isinstance(mount, Bind | Overlay):
-        return mount
-    for index, root in enumerate(roots):
-        if isinstance(mount, Overlay):
-            if root == mount:
-                return Bind(STAGE / str(index), mount.at, writable=True)
-        elif (
-            isinstance(root, Bind)
-            and root.owned == mount.owned
-            and is_inside(mount.source, root.source)
-        ):
-            staged = STAGE / str(index) / mount.source.relative_to(root.source)
-            return replace(mount, source=staged)
-    return mount
-
-
-def staged_path(path: Path, roots: tuple[Staged, ...]) -> Path:
-    """Where what is at this path is for the starting user."""
-    mount = restaged(Bind(path, path), roots)
-    return mount.source if isinstance(mount, Bind) else path
-
-
-def stage(roots: tuple[Staged, ...]) -> None:
-    """Gives the calling thread a mount namespace in which the roots are on the stage."""
-    native.unshare(native.CLONE_NEWNS | native.CLONE_FS)
-    native.mount(None, "/", None, native.MS_REC | native.MS_SLAVE)
-    trees: list[tuple[int, bool]] = []
-    for root in roots:
-        fd = native.clone_mount(str(root.source))
-        trees.append((fd, root.source.is_dir()))
-        owner = root.source.stat().st_uid
-        if _is_owned(root) and owner != RESERVED_UID:
-            try:
-                native.map_owners(fd, owner_namespace(owner, RESERVED_UID))
-            except OSError as error:
-                raise SandboxError(
-                    f"{root.source} is on a file system that can't show its files as another "
-                    f"user's ({error}); run as an ordinary user, or keep it on ext4, xfs or btrfs"
-                ) from error
-    native.mount("tmpfs", str(STAGE), "tmpfs", native.MS_NOSUID | native.MS_NODEV, "mode=755")
-    for index, (fd, is_directory) in enumerate(trees):
-        place = STAGE / str(index)
-        if is_directory:
-            place.mkdir()
+def _cloned(root: Staged) -> int:
+    """A detached mount of the root, with its owner's files shown as the command's own. Without set-user
+    bits and devices, which the wrapper would take from each mount one by one."""
+    fd = native.clone_mount(str(root.source))
+    if not _is_owned(root):
+        return fd
+    owner = os.fstat(fd).st_uid
+    attributes = native.MOUNT_ATTR_NOSUID | native.MOUNT_ATTR_NODEV
+    try:
+        if owner == RESERVED_UID:
+            native.set_mount_attributes(fd, attributes)
         else:
-            place.touch()
-        native.attach_mount(fd, str(place))
+            namespace = owner_namespace(owner, RESERVED_UID)
+            native.set_mount_attributes(fd, attributes | native.MOUNT_ATTR_IDMAP, namespace)
+    except OSError as error:
         os.close(fd)
-        root = roots[index]
-        if isinstance(root, Overlay):
-            _overlay(place, root.size)
+        raise SandboxError(
+            f"{root.source} is on a file system that can't show its files as another "
+            f"user's ({error}); run as an ordinary user, or keep it on ext4, xfs or btrfs"
+        ) from error
+    return fd
 
 
 def _overlay(place: Path, size: int) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from io_harness.sandbox import Mode, NetHost, NetNone, Plan, SandboxError, protected_in
 from io_harness.sandbox.linux.render import init_argv, overlay_prefix, render
-from io_harness.sandbox.linux.staging import STAGE, restaged, staged_roots
+from io_harness.sandbox.linux.staging import STAGE, Stage
 from io_harness.sandbox.linux.tools import tool_roots
 from io_harness.sandbox.linux.view import (
     Bind,
@@ -217,18 +217,38 @@ PATHS = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3).map(
 
 @given(st.lists(st.builds(Bind, PATHS, PATHS, st.booleans(), st.booleans()), max_size=6))
 def test_staging_moves_every_source_and_no_place(view: list[Bind]) -> None:
-    roots = staged_roots(view)
-    for mount in view:
-        moved = restaged(mount, roots)
+    stage = Stage.of(view)
+    for mount, moved in zip(view, stage.view(view, ()), strict=True):
         assert isinstance(moved, Bind)
         assert moved.at == mount.at
         assert moved.writable == mount.writable
         assert is_inside(moved.source, STAGE)
         index, *rest = moved.source.relative_to(STAGE).parts
-        root = roots[int(index)]
+        root = stage.roots[int(index)]
         assert isinstance(root, Bind)
         assert root.owned == mount.owned
         assert root.source.joinpath(*rest) == mount.source
+
+
+def test_the_stage_takes_what_commands_write_wherever_it_is() -> None:
+    system = Bind(Path("/usr"), Path("/usr"))
+    workspace = Bind(Path("/usr/src/app"), Path("/usr/src/app"), writable=True, owned=True)
+    overlay = Overlay(Path("/opt/app"), Path("/opt/app"), 1)
+    stage = Stage.of((system, workspace, overlay))
+    assert set(stage.roots) == {workspace, overlay}
+    assert stage.view((system,), ()) == (system,)
+    whole = Bind(Path("/"), Path("/"), writable=True)
+    assert Stage.of((whole,)).roots == ()
+
+
+def test_what_is_guarded_within_a_staged_place_comes_along_with_it() -> None:
+    workspace = Bind(WORK, WORK, writable=True, owned=True)
+    within = Bind(WORK / ".envrc", WORK / ".envrc", owned=True)
+    elsewhere = Bind(Path("/srv/git/hooks"), Path("/srv/git/hooks"), owned=True)
+    stage = Stage.of((workspace,), (within, elsewhere))
+    assert stage.guards == (within,)
+    places = {mount.at for mount in stage.view((workspace,), (within, elsewhere))}
+    assert places == {workspace.at, elsewhere.at}
 
 
 @given(PATHS, PATHS)
