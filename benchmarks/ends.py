@@ -75,6 +75,7 @@ async def ends(rounds: int) -> Section:
     async with embedded_place() as place:
         worker = place.worker(TASK_QUEUE)
         try:
+            await worker.ready()
             for number in range(rounds):
                 for case in CASES:
                     took = await _outlived(place, case)
@@ -126,8 +127,8 @@ def _contract(place: Place, marks: Sequence[str], case: Case) -> TaskContract:
     source.mkdir(exist_ok=True)
     kinds = Kinds(place.folder)
     for mark in marks:
-        kinds.add(mark, turn(call("run_command", command=f"sleep {mark}")))
-    below = call("spawn_agents", agents=[task(mark) for mark in marks])
+        kinds.add(f"runs-{mark}", turn(call("run_command", command=f"sleep {mark}")))
+    below = call("spawn_agents", agents=[task(f"runs-{mark}") for mark in marks])
     kinds.add("middle", turn(below))
     spawned = call("spawn_agents", agents=[task("middle", agents=_LEAVES)], wait=False)
     asks = call("ask_user", question="May I end?")

@@ -75,6 +75,7 @@ async def _fan_out(agents: int, concurrent: int) -> Fanned:
     async with embedded_place() as place:
         worker = place.worker(TASK_QUEUE)
         try:
+            await worker.ready()
             contract = _contract(place.folder, agents, concurrent)
             begun = time.monotonic()
             run = await runs.start(place.client, contract, id=f"fanout-{uuid.uuid4().hex[:8]}")

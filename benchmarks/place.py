@@ -1,5 +1,6 @@
 """A server, and workers as processes of their own."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from temporalio.service import GrpcCompression
 from io_harness.server import embedded_server
 from io_harness.workflows.attributes import NAMES
 
+_START_SECONDS = 180
+
 
 @dataclass(frozen=True)
 class Worker:
@@ -25,8 +28,11 @@ class Worker:
     process: "subprocess.Popen[bytes]"
     log: Path
 
-    async def works(self) -> bool:
-        return "working on the task queue" in self.log.read_text()
+    async def ready(self) -> None:
+        """Wait until it takes tasks."""
+        async with asyncio.timeout(_START_SECONDS):
+            while "working on the task queue" not in self.log.read_text():  # noqa: ASYNC110 - only its log tells
+                await asyncio.sleep(0.05)
 
     def peak_mib(self) -> float:
         """Most memory that the process itself had so far."""

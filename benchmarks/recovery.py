@@ -82,7 +82,7 @@ async def _killed(place: Place, case: Case) -> float:
     workers = [place.worker(queue) for _ in range(1 + case.spare)]
     try:
         for worker in workers:
-            await _until(worker.works)
+            await worker.ready()
         run = await _start(place, queue, asks=case.waits)
         request = await _request(place.client, queue) if case.waits else None
         identity = await (_answering(run) if case.waits else _in_command(run))
