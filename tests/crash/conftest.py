@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.forks import Command
 from tests.integration.conftest import address, client, data_dir
 
 __all__ = ["address", "client", "data_dir"]
@@ -22,7 +21,7 @@ class WorkerProcess:
     address: str
     data_dir: Path
     task_queue: str
-    process: subprocess.Popen[bytes] | None = field(default=None)
+    process: Command | None = field(default=None)
     kills: int = 0
 
     def start(self) -> None:
@@ -31,15 +30,11 @@ class WorkerProcess:
             "TEMPORAL_ADDRESS": self.address,
             "IO_HARNESS_DATA": str(self.data_dir),
         }
-        self.process = subprocess.Popen(
-            [
-                sys.executable, "-c", "from io_harness.cli import main; main()",
+        with open(os.devnull, "r+b", buffering=0) as nowhere:
+            self.process = Command(
                 "worker", "--task-queue", self.task_queue,
-            ],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+                cwd=Path.cwd(), environment=environment, streams=nowhere.fileno(),
+            )  # fmt: skip
 
     def kill(self) -> None:
         """SIGKILL, as the kernel does it when memory runs out: nothing of ours gets to run."""

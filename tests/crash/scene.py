@@ -1,7 +1,6 @@
 """One scripted run (model, approval, edit, command, verify, land) in which something is killed."""
 
 import asyncio
-import multiprocessing
 import random
 import time
 import uuid
@@ -22,6 +21,7 @@ from temporalio.service import RPCError
 from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.approvals import Decision
 from io_harness.workflows.result import Outcome, RunResult
+from tests.forks import FORKS
 from tests.integration.conftest import BROKEN, FIXED, TEST, VERIFY, Handle
 from tests.scripted import call, turn, write_script
 
@@ -39,10 +39,6 @@ CASE_SECONDS = 300
 """A run that was killed once goes on after time-outs of seconds; a busy machine takes longer."""
 NOISE = 4
 """Decisions that name no request, sent at random moments."""
-
-# A forked worker works at once; a fresh interpreter would take most of a case's time.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([victim.__name__])
 
 
 @dataclass(frozen=True)

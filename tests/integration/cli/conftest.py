@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 from io_harness.server import embedded_server
 from io_harness.workflows.attributes import NAMES
+from tests.forks import Command
 
 TIMEOUT = 120
 
@@ -35,7 +34,7 @@ class Shell:
 
     home: Path
     cwd: Path
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    started: list[Command] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     """Set besides the usual ones."""
 
@@ -46,36 +45,32 @@ class Shell:
             for name in ("PATH", "HOME", "LANG", "PYTHONPATH")
             if name in os.environ
         }
-        return {
-            **kept,
-            "IO_HARNESS_DATA": str(self.home),
-            "PYTHONUNBUFFERED": "1",
-            **self.variables,
-        }
+        return {**kept, "IO_HARNESS_DATA": str(self.home), **self.variables}
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "io_harness", *arguments],
-            cwd=self.cwd, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+    def start(self, *arguments: str, streams: int | None = None, **variables: str) -> Command:
+        """Args:
+        streams: As `Command` has it.
+        variables: Set for this one alone.
+        """
+        environment = {**self.environment, **variables}
+        process = Command(*arguments, cwd=self.cwd, environment=environment, streams=streams)
         self.started.append(process)
         return process
 
-    def run(self, *arguments: str) -> Done:
-        return self.end(self.start(*arguments))
+    def run(self, *arguments: str, **variables: str) -> Done:
+        return self.end(self.start(*arguments, streams=None, **variables))
 
-    def end(self, process: "subprocess.Popen[str]", number: signal.Signals | None = None) -> Done:
+    def end(self, process: Command, number: signal.Signals | None = None) -> Done:
         if number is not None:
             process.send_signal(number)
-        out, err = process.communicate(timeout=TIMEOUT)
+        out, err = process.communicate(TIMEOUT)
+        assert process.returncode is not None
         return Done(process.returncode, out, err)
 
 
-def wait_for_line(process: "subprocess.Popen[str]", text: str, *, stderr: bool = False) -> None:
+def wait_for_line(process: Command, text: str, *, stderr: bool = False) -> None:
     """Read the process's output up to the line that holds `text`."""
     stream = process.stderr if stderr else process.stdout
-    assert stream is not None
     seen = []
     for line in stream:
         seen.append(line)
@@ -93,7 +88,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     for process in shell.started:
         if process.poll() is None:
             process.kill()
-            process.communicate(timeout=TIMEOUT)
+            process.wait(TIMEOUT)
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +17,10 @@ from .conftest import Done, Recorded, Shell
 from .test_disk import FINISH
 
 
-def run(shell: Shell, *arguments: str, **environment: str) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "io_harness", *arguments],
-        env={**shell.environment, **environment},
-        cwd=shell.cwd, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
+def run(shell: Shell, *arguments: str, **variables: str) -> Done:
+    done = shell.run(*arguments, **variables)
+    assert "Traceback" not in done.err, done.err
+    return done
 
 
 def test_a_namespace_that_is_not_there(shared: Shell) -> None:

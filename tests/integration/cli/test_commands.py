@@ -197,24 +197,16 @@ def test_a_worker_needs_a_server(shell: Shell) -> None:
 
 
 def test_a_server_that_does_not_answer_is_named(shared: Shell) -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "io_harness", "list"],
-        env={**shared.environment, "TEMPORAL_ADDRESS": "127.0.0.1:1"},
-        cwd=shared.cwd, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 8
-    assert "no Temporal server answers at 127.0.0.1:1" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = shared.run("list", TEMPORAL_ADDRESS="127.0.0.1:1")
+    assert done.code == 8
+    assert "no Temporal server answers at 127.0.0.1:1" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_profile_that_is_not_there_is_an_error_of_the_server(shared: Shell) -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "io_harness", "list"],
-        env={**shared.environment, "TEMPORAL_PROFILE": "nowhere"},
-        cwd=shared.cwd, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert (done.returncode, "nowhere" in done.stderr) == (8, True)
-    assert "Traceback" not in done.stderr
+    done = shared.run("list", TEMPORAL_PROFILE="nowhere")
+    assert (done.code, "nowhere" in done.err) == (8, True)
+    assert "Traceback" not in done.err
 
 
 def test_usage_errors_start_nothing(shell: Shell) -> None:
@@ -276,17 +268,13 @@ def test_a_run_is_recorded_and_replayed(shared: Shell, recorded: Recorded) -> No
 
 
 def test_doctor_finds_what_a_run_needs(shared: Shell) -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "io_harness", "doctor"],
-        env={**shared.environment, "OPENAI_API_KEY": "sk-not-to-be-seen"},
-        cwd=shared.cwd, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
+    done = shared.run("doctor", OPENAI_API_KEY="sk-not-to-be-seen")
+    assert done.code == 0, done.out
     for name in ("python", "git", "rg", "temporal binary", "temporal server", "sandbox"):
-        assert f"ok   {name}" in done.stdout
-    assert "search attributes    registered" in done.stdout
-    assert "ok   credentials          set: OPENAI_API_KEY" in done.stdout
-    assert "not-to-be-seen" not in done.stdout + done.stderr
+        assert f"ok   {name}" in done.out
+    assert "search attributes    registered" in done.out
+    assert "ok   credentials          set: OPENAI_API_KEY" in done.out
+    assert "not-to-be-seen" not in done.out + done.err
 
 
 def test_schemas_are_printed(shared: Shell) -> None:

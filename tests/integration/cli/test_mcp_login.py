@@ -1,9 +1,7 @@
 """`io-harness mcp login`, as a person uses it."""
 
 import asyncio
-import os
 import re
-import sys
 from pathlib import Path
 
 import httpx2
@@ -11,7 +9,10 @@ import yaml
 
 from io_harness.activities.mcp.oauth.logins import Logins
 from io_harness.workflows.mcp_auth import Login
+from tests.forks import Command
 from tests.integration.mcp.oauth_servers import Protected, protected
+
+from .conftest import Shell
 
 
 def contract(tmp_path: Path, server: Protected, *allowed: int, **auth: object) -> Path:
@@ -37,52 +38,43 @@ def contract(tmp_path: Path, server: Protected, *allowed: int, **auth: object) -
     return file
 
 
-async def started(file: Path, server: str, data_dir: Path) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "io_harness", "mcp", "login", str(file), server, "--no-browser",
-        env={**os.environ, "IO_HARNESS_DATA": str(data_dir)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
+def login(shell: Shell, file: Path, server: str) -> Command:
+    return shell.start("mcp", "login", str(file), server, "--no-browser")
 
 
-async def test_a_person_logs_in_in_the_browser(tmp_path: Path) -> None:
+async def test_a_person_logs_in_in_the_browser(shell: Shell, tmp_path: Path) -> None:
     async with protected() as server:
         file = contract(tmp_path, server, server.port, server.authority.port)
-        process = await started(file, "web", tmp_path / "data")
-        assert process.stdout is not None
+        process = login(shell, file, "web")
         page = ""
         while not page:
-            line = (await process.stdout.readline()).decode()
+            line = await asyncio.to_thread(process.stdout.readline)
             assert line, "it ended without a page to go to"
             if found := re.match(r"http\S+", line):
                 page = found[0]
         async with httpx2.AsyncClient(follow_redirects=True, trust_env=False) as browser:
             assert "You can close this page." in (await browser.get(page)).text
-        rest = (await process.stdout.read()).decode()
-        assert await process.wait() == 0, rest
-        assert f"Logged in at {server.authority.issuer}" in rest
-        kept = Logins(tmp_path / "data").read(server.url, Login())
+        done = await asyncio.to_thread(shell.end, process)
+        assert done.code == 0, done.out + done.err
+        assert f"Logged in at {server.authority.issuer}" in done.out
+        kept = Logins(shell.home).read(server.url, Login())
         assert kept is not None
         assert kept.access_token in server.authority.valid
-        assert kept.access_token not in rest
+        assert kept.access_token not in done.out + done.err
 
 
-async def test_what_the_policy_denies_is_named(tmp_path: Path) -> None:
+async def test_what_the_policy_denies_is_named(shell: Shell, tmp_path: Path) -> None:
     async with protected() as server:
-        file = contract(tmp_path, server, server.port)
-        process = await started(file, "web", tmp_path / "data")
-        output, _ = await process.communicate()
-        assert process.returncode == 1
-        assert f"egress refused: 127.0.0.1:{server.authority.port}".encode() in output
+        process = login(shell, contract(tmp_path, server, server.port), "web")
+        done = await asyncio.to_thread(shell.end, process)
+        assert done.code == 1
+        assert f"egress refused: 127.0.0.1:{server.authority.port}" in done.err
         assert server.authority.paths == []
 
 
-async def test_a_server_that_takes_no_login_is_told(tmp_path: Path) -> None:
+async def test_a_server_that_takes_no_login_is_told(shell: Shell, tmp_path: Path) -> None:
     async with protected() as server:
-        file = contract(tmp_path, server)
-        process = await started(file, "other", tmp_path / "data")
-        output, _ = await process.communicate()
-        assert process.returncode == 2
-        assert b"has no MCP server 'other'; it has: web" in output
+        process = login(shell, contract(tmp_path, server), "other")
+        done = await asyncio.to_thread(shell.end, process)
+        assert done.code == 2
+        assert "has no MCP server 'other'; it has: web" in done.err

@@ -1,10 +1,8 @@
 """What a person at a terminal is asked, and what their answers do."""
 
 import os
-import pty
 import re
 import select
-import sys
 from collections.abc import Sequence
 
 from .conftest import TIMEOUT, Recorded, Shell
@@ -35,11 +33,9 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def typed(shell: Shell, answers: Sequence[tuple[str, str]], *arguments: str) -> tuple[int, str]:
     """Run the command on a terminal; type each answer when its question is shown."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(shell.cwd)
-        command = [sys.executable, "-P", "-m", "io_harness", *arguments]
-        os.execve(sys.executable, command, {**shell.environment, "TERM": "xterm-256color"})
+    terminal, inner = os.openpty()
+    process = shell.start(*arguments, streams=inner, TERM="xterm-256color")
+    os.close(inner)
     shown, unseen, waiting = "", "", list(answers)
     while select.select([terminal], [], [], TIMEOUT)[0]:
         try:
@@ -53,10 +49,10 @@ def typed(shell: Shell, answers: Sequence[tuple[str, str]], *arguments: str) -> 
         if waiting and waiting[0][0] in unseen:
             os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
             unseen = ""
-    _, status = os.waitpid(pid, 0)
+    code = process.wait(TIMEOUT)
     os.close(terminal)
     assert not waiting, shown
-    return os.waitstatus_to_exitcode(status), shown
+    return code, shown
 
 
 def test_yes_lets_it_happen(shared: Shell, recorded: Recorded) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mcp_types import CallToolResult, TextContent
 from temporalio.client import Client
 
 from io_harness.mcp_server import build_server
+from tests.forks import Command
 from tests.integration.conftest import FIXED, VERIFY, Repo
 from tests.scripted import call, turn, write_script
 
@@ -90,20 +92,18 @@ async def test_work_is_handed_over_approved_and_fetched_on_standard_streams(
 async def test_it_is_served_over_http_to_those_who_have_the_address(
     worker: None, address: str, data_dir: Path
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "io_harness", "mcp", "--http", "0",
-        env={**os.environ, "TEMPORAL_ADDRESS": address, "IO_HARNESS_DATA": str(data_dir)},
-        stdout=asyncio.subprocess.PIPE,
+    process = Command(
+        "mcp", "--http", "0", cwd=Path.cwd(),
+        environment={**os.environ, "TEMPORAL_ADDRESS": address, "IO_HARNESS_DATA": str(data_dir)},
     )  # fmt: skip
-    assert process.stdout is not None
-    url = (await process.stdout.readline()).decode().split()[1]
+    url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
     async with McpClient(url) as client:
         assert "start_run" in {tool.name for tool in (await client.list_tools()).tools}
     for wrong in (url[:-5] + "x/mcp", "/".join(url.split("/")[:3]) + "/mcp"):
         async with httpx2.AsyncClient(trust_env=False) as client:
             assert (await client.post(wrong, json={})).status_code == 404
-    process.terminate()
-    assert await process.wait() == 0
+    process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(process.wait, 60) == 0
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 effect once."""
 
 import asyncio
-import multiprocessing
 import random
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from io_harness.activities.locks import file_lock
 from io_harness.activities.prepare import make_copy
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
+from tests.forks import FORKS
 from tests.integration.tools import victim
 from tests.unit.tools.conftest import make_contract
 
@@ -39,11 +39,6 @@ CALLS: list[tuple[str, dict[str, JsonValue]]] = [
     ("apply_patch", {"patch": PATCH}),
     ("run_command", {"command": "for f in one.txt two.txt; do echo more >> $f; sleep 0.02; done"}),
 ]
-
-
-# A forked worker begins at once; a fresh interpreter would take most of the test's time.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([victim.__name__])
 
 
 def attempt(
