@@ -221,5 +221,8 @@ async def main(names: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", metavar="NAME", nargs="*", choices=[*MAKE])
-    asyncio.run(main(parser.parse_args().names or [*MAKE]))
+    parser.add_argument("names", metavar="NAME", nargs="*", help=", ".join(MAKE))
+    names = parser.parse_args().names
+    if unknown := set(names) - set(MAKE):
+        parser.error(f"no such history: {', '.join(sorted(unknown))}")
+    asyncio.run(main(names or [*MAKE]))
