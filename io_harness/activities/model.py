@@ -49,6 +49,7 @@ from .providers.registry import ModelConfigError, catalogue_of, provider_for
 from .providers.replay import record
 from .providers.safety import safe_parts
 from .settings import Settings
+from .speaking import speaking
 from .telemetry.spans import ModelCall, model_call
 
 COMPLETION_BYTES = 1_000_000
@@ -164,7 +165,7 @@ class ModelActivities:
             model = attempt.model = contract.models[call.model]
             if call.spare is not None and not attempt.within(call.spare):
                 _stop_retries(attempt)
-            with model_call(call, model) as told:
+            with speaking(_workflow_id(), attempt.progress), model_call(call, model) as told:
                 try:
                     return await self._complete(call, contract, model, attempt, told)
                 finally:
@@ -279,6 +280,12 @@ async def _heartbeats(attempt: _Call) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def _workflow_id() -> str:
+    found = activity.info().workflow_id
+    assert found is not None  # a workflow makes the call
+    return found
 
 
 def _fail(error: ProviderError, attempt: _Call, *, last: bool) -> NoReturn:

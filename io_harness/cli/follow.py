@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -15,6 +16,7 @@ from rich.text import Text
 from temporalio.api.history.v1 import HistoryEvent
 
 from io_harness import runs, trace
+from io_harness.activities.speaking import said
 from io_harness.connection import Connection
 from io_harness.failures import readable
 from io_harness.visible import visible
@@ -67,7 +69,8 @@ class Follower:
         self.said = ""
         """What the oldest running call told of its progress: the end of what a model writes, or of what
         a command prints."""
-        self.status = Status("starting", console=out)
+        self.running: tuple[trace.Running, ...] = ()
+        self.status = Status(_Now(self), console=out)
         self.draws = out.is_terminal and not quiet
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -88,6 +91,7 @@ class Follower:
                         await pump  # raises what ended it
                         raise RuntimeError(f"the history of {self.run} ended without an end")
                     step = await self.tracer.feed(event)
+                    self.running = self.tracer.running
                     if step is not None and (ended := self._show(step)) is not None:
                         return ended
         finally:
@@ -109,17 +113,15 @@ class Follower:
         shown = render.step(step, verbose=self.verbose)
         if shown is not None and not self.quiet:
             self.out.print(shown)
-        self._refresh()
         return step if isinstance(step, trace.EndedStep) else None
 
     async def _idle(self) -> str | None:
         """Nothing has happened for a moment: it waits for a human, or a call takes long."""
-        if not self.tracer.running:
+        if not self.running:
             return await self._decide()
         if time.monotonic() - self.looked > _LOOK_SECONDS:
             self.looked = time.monotonic()
             await self._look()
-        self._refresh()
         return None
 
     async def _look(self) -> None:
@@ -173,22 +175,21 @@ class Follower:
                 self.out.print(render.approval(pending))
                 return None
 
-    def _refresh(self) -> None:
-        if not self.tracer.running:
-            self.status.update("working")
-            return
-        now = datetime.now(UTC)
-        oldest = self.tracer.running[0]
-        more = f" and {len(self.tracer.running) - 1} more" if len(self.tracer.running) > 1 else ""
-        seconds = max((now - oldest.since).total_seconds(), 0)
+    def now(self) -> Text:
+        """What the run does at this moment, and what it has spent."""
+        spent = f"{self.spend.usage.total:,} tokens, {self.spend.usd:.4f} USD"
+        if not self.running:
+            return Text(f"working · {spent}")
+        oldest, *others = self.running
+        more = f" and {len(others)} more" if others else ""
+        seconds = max((datetime.now(UTC) - oldest.since).total_seconds(), 0)
         line = Text(
-            f"{visible(oldest.summary or oldest.activity)}{more} · {seconds:.0f} s · "
-            f"{self.spend.usage.total:,} tokens, {self.spend.usd:.4f} USD"
+            f"{visible(oldest.summary or oldest.activity)}{more} · {seconds:.0f} s · {spent}"
         )
-        if self.said:
+        if words := _last_words(said(self.run)) or self.said:
             width = max(self.out.width - 4, 1)
-            line.append(f"\n{self.said[-width:]}", style="dim")
-        self.status.update(line)
+            line.append(f"\n{words[-width:]}", style="dim")
+        return line
 
     # --- Ctrl-C -----------------------------------------------------------------------------------
 
@@ -218,11 +219,24 @@ class Follower:
         os._exit(Exit.CANCELLED)
 
 
+@dataclass(frozen=True)
+class _Now:
+    """Drawn anew with each frame of the spinner, in its thread."""
+
+    follower: Follower
+
+    def __rich__(self) -> Text:
+        return self.follower.now()
+
+
 def _said(details: object) -> str:
     """The last words of a heartbeat: a model call tells the end of its text, a tool a line."""
     told = details.get("tail") if isinstance(details, dict) else details
-    words = told.split() if isinstance(told, str) else []
-    return visible(" ".join(words))[-_SAID_CHARS:]
+    return _last_words(told) if isinstance(told, str) else ""
+
+
+def _last_words(told: str) -> str:
+    return visible(" ".join(told.split()))[-_SAID_CHARS:]
 
 
 def _with(spend: Spend, step: trace.ModelStep) -> Spend:
