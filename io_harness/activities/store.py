@@ -8,14 +8,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from io_harness.workflows.result import FileChange
 
 from .changes import parse_changes, shown
-from .commit_object import identity, write_commit
 from .git import EPOCH, IDENTITY, Git, check_version
 from .locks import file_lock
+from .loose import identity, write_commit, write_ref
 from .notes import SourceNotes
+
+if TYPE_CHECKING:
+    from .objects import Objects
 
 REFS = "refs/io-harness"
 _REMEMBERED = 4096
@@ -68,8 +72,9 @@ class SnapshotStore:
             attributes = self.path / "info" / "attributes"
             if not attributes.exists() or attributes.read_text() != _ATTRIBUTES:
                 await self.git().run(
-                    "init", "--quiet", "--bare", "--template=", "--object-format=sha1", self.path
-                )
+                    "-c", "init.defaultRefFormat=files",
+                    "init", "--quiet", "--bare", "--template=", "--object-format=sha1", self.path,
+                )  # fmt: skip
                 attributes.parent.mkdir(exist_ok=True)
                 partial = attributes.with_suffix(".new")
                 partial.write_text(_ATTRIBUTES)
@@ -152,7 +157,7 @@ class SnapshotStore:
     async def set_ref(self, run_key: str, name: str, commit: str) -> str:
         """Point a run's ref at a commit and return the ref."""
         ref = ref_of(run_key, name)
-        await self.git().run("update-ref", ref, commit)
+        await asyncio.to_thread(write_ref, self.path, ref, commit)
         return ref
 
     async def ref(self, run_key: str, name: str) -> str | None:
@@ -188,13 +193,26 @@ class SnapshotStore:
         return None
 
     async def changes(self, old: str, new: str) -> tuple[FileChange, ...]:
-        """What differs between two snapshots or trees, by path."""
+        """What differs between two snapshots, by path.
+
+        Raises:
+            UnknownSnapshot: one of them is missing.
+        """
+        trees = await self.tree_of(old), await self.tree_of(new)
+        found = await asyncio.to_thread(lambda: self._objects().changes(*trees))
+        if found is not None:
+            return found
         return parse_changes(
             await self.git().out(
                 "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv",
-                "--raw", "--numstat", old, new, "--",
+                "--raw", "--numstat", *trees, "--",
             )
         )  # fmt: skip
+
+    def _objects(self) -> "Objects":
+        from .objects import Objects  # loads libgit2
+
+        return Objects(self.path / "objects")
 
     async def diff(self, old: str, new: str, limit: int) -> tuple[str, int]:
         """Unified diff of at most about `limit` bytes, cut at a line's end, and how many bytes more

@@ -73,7 +73,7 @@ class WorkingCopy:
         head = self._store.commit(tree, [self.base], message, author=author)
         _, changes = await asyncio.gather(
             self._store.set_ref(self._paths.run_key, "head", head),
-            self._store.changes(self.base, tree),
+            self._store.changes(self.base, head),
         )
         self._paths.mark_clean(head)
         return head, changes[:SHOWN_CHANGES]

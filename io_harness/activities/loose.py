@@ -1,8 +1,7 @@
-"""Writes a commit into a git object directory without starting git.
+"""Writes a commit and a ref into a git repository without starting git.
 
-A snapshot is taken after every tool call that changes something; this saves one of its four
-processes. The format is that of gitformat-loose: zlib of a header, a NUL byte and the content,
-under its SHA-1.
+Both are part of every snapshot. The formats are those of gitformat-loose (zlib of a header, a NUL
+byte and the content, under its SHA-1) and of gitrepository-layout (a file with the id and a newline).
 """
 
 import hashlib
@@ -12,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+_TRIES = 10
 _NOT_IN_NAMES = str.maketrans("", "", "<>\n\0")
 
 
@@ -51,3 +51,24 @@ def write_commit(
         os.chmod(partial, 0o444)
         os.replace(partial, target)
     return oid
+
+
+def write_ref(repository: Path, ref: str, target: str) -> None:
+    """Point a ref at an object, whatever it pointed at before."""
+    # Beside the objects, for what is left there under this name is collected.
+    descriptor, partial = tempfile.mkstemp(prefix="tmp_ref_", dir=repository / "objects")
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{target}\n")
+    os.chmod(partial, 0o644)
+    _moved(partial, repository / ref)
+
+
+def _moved(partial: str, target: Path) -> None:
+    for _ in range(_TRIES):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.replace(partial, target)
+            return
+        except FileNotFoundError:
+            pass  # git removes a folder with the last ref in it
+    os.replace(partial, target)
