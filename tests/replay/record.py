@@ -24,6 +24,7 @@ from io_harness.workflows.approvals import Decision
 from io_harness.workflows.attributes import NAMES
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import Usage
+from tests.agents import FIXED_CALC, task
 from tests.crash.test_kill_worker import demo_contract, project
 from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Call, Fail, Say
@@ -76,11 +77,16 @@ def finish() -> Turn:
     return turn(call("finish", summary="add adds now"))
 
 
-async def approval(client: Client, folder: Path) -> Handle:
-    run = await start(client, folder, "approval", fix(), finish(), policy="careful")
+async def waiting(run: Handle) -> str:
+    """Wait until a human is asked; gives the request's id."""
     while not (pending := await run.query(AgentRun.pending_approvals)):
         await asyncio.sleep(0.05)
-    await run.signal(AgentRun.decide, Decision(request=pending[0].id, verdict="approve"))
+    return pending[0].id
+
+
+async def approval(client: Client, folder: Path) -> Handle:
+    run = await start(client, folder, "approval", fix(), finish(), policy="careful")
+    await run.signal(AgentRun.decide, Decision(request=await waiting(run), verdict="approve"))
     return run
 
 
@@ -106,9 +112,7 @@ async def continued(client: Client, folder: Path) -> Handle:
 async def question(client: Client, folder: Path) -> Handle:
     asks = turn(call("ask_user", question="Which sign?", shows=("plus",)))
     run = await start(client, folder, "question", asks, fix(), finish())
-    while not (pending := await run.query(AgentRun.pending_approvals)):
-        await asyncio.sleep(0.05)
-    answer = Decision(request=pending[0].id, verdict="approve", reason="plus", by="ann")
+    answer = Decision(request=await waiting(run), verdict="approve", reason="plus", by="ann")
     await run.execute_update(AgentRun.submit_decision, answer)
     return run
 
@@ -126,9 +130,7 @@ async def side_by_side(client: Client, folder: Path) -> Handle:
 async def landing(client: Client, folder: Path) -> Handle:
     asks = {"mode": "apply", "approve": "ask"}
     run = await start(client, folder, "landing", fix(), finish(), landing=asks)
-    while not (pending := await run.query(AgentRun.pending_approvals)):
-        await asyncio.sleep(0.05)
-    await run.signal(AgentRun.decide, Decision(request=pending[0].id, verdict="approve"))
+    await run.signal(AgentRun.decide, Decision(request=await waiting(run), verdict="approve"))
     return run
 
 
@@ -169,17 +171,70 @@ async def mcp(client: Client, folder: Path) -> Handle:
     return await start(client, folder, "mcp", tools, fix(), finish(), mcp_servers=[hostile()])
 
 
-async def agents(client: Client, folder: Path) -> Handle:
-    script = write_script(folder / "fixer.yaml", fix(), finish())
+async def tree(
+    client: Client, folder: Path, name: str, agent: Sequence[Turn], *turns: Turn, **more: object
+) -> Handle:
+    """A run that may start sub-agents of the kind `fixer`, which take these turns."""
+    script = write_script(folder / f"{name}-fixer.yaml", *agent)
     model = {"provider": "replay", "name": "fixer", "base_url": script}
-    check = {"kind": "file_contains", "path": "calc.py", "text": "a + b"}
-    part = {"goal": "Make add right.", "agent": "fixer", "verification": check}
-    spawn = turn(call("spawn_agents", agents=[part]))
     return await start(
-        client, folder, "agents", spawn, finish(),
+        client, folder, name, *turns,
         containment={"agents": 2, "concurrent": 1, "depth": 1},
-        agents={"fixer": {"role": "You fix.", "model": model}},
+        agents={"fixer": {"role": "You fix.", "model": model}}, **more,
     )  # fmt: skip
+
+
+def spawn(*, wait: bool = True, nudges: int = 0) -> Turn:
+    part = task("fixer", FIXED_CALC)
+    return turn(call("spawn_agents", agents=[part], wait=wait), nudges=nudges)
+
+
+async def agents(client: Client, folder: Path) -> Handle:
+    return await tree(client, folder, "agents", (fix(), finish()), spawn(), finish())
+
+
+async def detached(client: Client, folder: Path) -> Handle:
+    look = turn(call("read_file", path="calc.py"))
+    got = turn(call("collect_agents", shows=("Merged",)))
+    run = (spawn(wait=False), look, got, finish())
+    return await tree(client, folder, "detached", (fix(), finish()), *run)
+
+
+async def cancelled_tree(client: Client, folder: Path) -> Handle:
+    asks = turn(call("ask_user", question="Which sign?"))
+    run = await tree(client, folder, "cancelled_tree", (asks,), spawn())
+    await waiting(run)
+    await run.cancel()
+    return run
+
+
+async def messages(client: Client, folder: Path) -> Handle:
+    return await conversation(client, folder, "messages")
+
+
+async def sub_agent(client: Client, folder: Path) -> Handle:
+    """The history of an agent that has a parent."""
+    run = await conversation(client, folder, "sub_agent")
+    await run.result()
+    return client.get_workflow_handle_for(AgentRun.run, f"{run.id}/1.0.1")
+
+
+async def conversation(client: Client, folder: Path, name: str) -> Handle:
+    """An agent asks its parent, gets an answer and more budget, and waits for a human."""
+    asks = turn(call("message_agent", to="parent", text="plus or minus?"))
+    more = call("request_budget", tokens=1_000, why="it is long", shows=("Granted",))
+    edit = call("edit_file", path="calc.py", old="a - b", new="a + b")
+    answer = turn(call("message_agent", to="1.0.1", text="use plus", shows=("Sent.",)))
+    got = turn(call("collect_agents", shows=("Merged",)))
+    run = await tree(
+        client, folder, name, (asks, turn(more, edit, nudges=1), finish()),
+        spawn(nudges=1), answer, got, finish(), policy="careful",
+    )  # fmt: skip
+    request = await waiting(run)
+    while (await run.query(AgentRun.status)).step < 3:
+        await asyncio.sleep(0.05)
+    await run.signal(AgentRun.decide, Decision(request=request, verdict="approve"))
+    return run
 
 
 async def demo(client: Client, folder: Path) -> Handle:
@@ -202,7 +257,7 @@ MAKE = {
     make.__name__: make
     for make in (
         demo, approval, budget, cancelled, continued, question, expired, side_by_side, landing,
-        fallback, folded, mcp, agents,
+        fallback, folded, mcp, agents, detached, cancelled_tree, messages, sub_agent,
     )
 }  # fmt: skip
 """One per capability."""

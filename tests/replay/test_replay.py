@@ -22,7 +22,9 @@ HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 
 
 def load(path: Path) -> WorkflowHistory:
-    return WorkflowHistory.from_json(path.stem, path.read_text())
+    raw = json.loads(path.read_text())
+    started = raw["events"][0]["workflowExecutionStartedEventAttributes"]
+    return WorkflowHistory.from_json(started["workflowId"], raw)
 
 
 def test_there_is_a_history_for_each_capability() -> None:
