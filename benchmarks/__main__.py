@@ -38,7 +38,7 @@ class Size:
 BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
     "overhead": lambda size: overhead(turns=size(40, 10), rounds=size(5, 1)),
     "flat": lambda size: flatness(turns=size(400, 40)),
-    "recovery": lambda size: recovery(rounds=size(5, 1)),
+    "recovery": lambda size: recovery(rounds=size(4, 1)),
     "fanout": lambda size: fanout(agents=size(120, 6), concurrent=size(16, 3)),
     "ends": lambda size: ends(rounds=size(10, 1)),
     "history": lambda size: history([25, 100, 400, 1_000] if not size.quick else [10, 40]),
