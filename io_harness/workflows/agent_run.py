@@ -23,6 +23,7 @@ from .contract import TaskContract
 from .describe import describe_errors
 from .ended import RunEnded, failure_code, failure_text, reraise_cancel
 from .ending import conclude, judge
+from .fold import lighten
 from .keys import contract_digest, run_key
 from .ledger import BudgetEnded, Ceiling, Ledger
 from .lineage import AgentAsks, Lineage, TreeMessage
@@ -32,7 +33,7 @@ from .messages import UserMessage
 from .model_turn import next_message
 from .own_tools import FinishArgs
 from .payloads import AdmitInput, PrepareInput, RunScope
-from .publish import publish
+from .publish import attributes_of_continuation, publish
 from .result import Outcome, RunResult, Spend
 from .state import Carried, RunState
 from .status import ResultSoFar, RunStatus, result_so_far, status_of
@@ -121,8 +122,12 @@ class AgentRun:
             self._pace(state, turn)
             if self._must_continue_as_new(state):
                 await settle(state)
+                state.activity = "working"
+                lighten(state)
+                attributes = attributes_of_continuation(state)
                 workflow.continue_as_new(
                     args=[self._given, state.carried()],
+                    search_attributes=attributes,
                     # Of a versioned worker: the run goes on with the version that is current now.
                     initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
                 )

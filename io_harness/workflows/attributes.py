@@ -22,6 +22,6 @@ MEANINGS = {
     STATE: "preparing, working, verifying, waiting, landing, or the outcome",
     REPO: "short name of the source",
     MODEL: "provider/name of the first choice",
-    STEP: "model calls so far",
-    SPEND_USD: "US dollars so far",
+    STEP: "model calls, when the state last changed",
+    SPEND_USD: "US dollars, when the state last changed",
 }

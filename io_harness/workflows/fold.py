@@ -22,6 +22,10 @@ STUBS_FREE = 0.2
 KEEP = 0.3
 """Share of the context window that the unfolded end may fill; of the transcript, where that was too
 long for a provider."""
+CARRIED_BYTES = 96 * 1024
+"""Of a packed transcript that crosses continue-as-new as it is. History takes it twice: a longer one
+would come to more than the turns themselves. Text and code pack to a fifth, so that only what hardly
+compresses (base64, hashes) is shortened for this."""
 TRANSCRIPT_BYTES = 1_000_000
 """A larger transcript is folded in any case: packed, it must cross continue-as-new in one payload.
 Even text that doesn't compress (base64 of random bytes) then stays at about this size."""
@@ -36,12 +40,31 @@ async def make_room(state: RunState) -> None:
     cut = cut_at(state.transcript.messages, _keep_bytes(state))
     if cut is None or not _is_nearly_full(state):
         return
-    messages, before = state.transcript.messages, state.transcript.bytes
-    shorter = Transcript((*map(stub, messages[:cut]), *messages[cut:]))
-    if (before - shorter.bytes) // BYTES_PER_TOKEN >= _window(state) * STUBS_FREE:
+    shorter = _stubbed(state.transcript, cut)
+    if (state.transcript.bytes - shorter.bytes) // BYTES_PER_TOKEN >= _window(state) * STUBS_FREE:
         _replace(state, shorter)
     else:
         await _fold(state, cut)
+
+
+def lighten(state: RunState) -> None:
+    """Shorten what crosses continue-as-new, where it is large even packed."""
+    shorter = lightened(state.transcript)
+    if shorter is not state.transcript:
+        _replace(state, shorter)
+
+
+def lightened(transcript: Transcript) -> Transcript:
+    """The same if it packs to `CARRIED_BYTES`; else with stubs for so many of the old tool results
+    that it does, as far as that helps."""
+    shorter, keep_bytes = transcript, transcript.bytes
+    while (packed := len(shorter.pack())) > CARRIED_BYTES:
+        keep_bytes = keep_bytes * CARRIED_BYTES // packed
+        cut = cut_at(transcript.messages, keep_bytes)
+        if cut is None or (next_ := _stubbed(transcript, cut)).bytes >= shorter.bytes:
+            return shorter
+        shorter = next_
+    return shorter
 
 
 async def fold_overflowed(state: RunState) -> None:
@@ -67,6 +90,11 @@ def _is_nearly_full(state: RunState) -> bool:
 
 def _window(state: RunState) -> int:
     return state.contract.models[state.model].options.context_tokens
+
+
+def _stubbed(transcript: Transcript, cut: int) -> Transcript:
+    messages = transcript.messages
+    return Transcript((*map(stub, messages[:cut]), *messages[cut:]))
 
 
 def _replace(state: RunState, transcript: Transcript) -> None:

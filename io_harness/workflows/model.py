@@ -1,8 +1,10 @@
 """The two base models from which every type on the wire derives."""
 
-from typing import ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
 
 
 class _Wire(BaseModel):
@@ -41,3 +43,10 @@ class Record(_Wire):
     older worker can still read them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+
+def unwritten(default: T) -> T:
+    """A field that isn't written while it has its default: for what goes into history with each turn.
+    The default is then part of what old histories say, and can't be changed."""
+    field: Any = Field(default, exclude_if=lambda value: value == default)
+    return cast(T, field)

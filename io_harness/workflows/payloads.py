@@ -14,7 +14,7 @@ from .contract import Price
 from .egress import EgressCount
 from .ledger import Share
 from .messages import AssistantMessage, Observation, ToolCall
-from .model import Record
+from .model import Record, unwritten
 from .result import (
     FileChange,
     IsolationReport,
@@ -41,9 +41,9 @@ class RunScope(Record):
     key: str
     """Names the run's refs, working copy and spilled outputs: safe as a file name, one per run."""
     contract_digest: str
-    sub_agent: bool = False
+    sub_agent: bool = unwritten(False)
     """Whether the run is one: it has a parent that it can write to."""
-    mcp_digest: str = ""
+    mcp_digest: str = unwritten("")
     """Of the recorded list of MCP tools, which the activity reads by the query `mcp_tools`."""
 
 
@@ -127,7 +127,7 @@ class CompleteInput(Record):
 
     run: RunScope
     step: int
-    purpose: Literal["turn", "fold"] = "turn"
+    purpose: Literal["turn", "fold"] = unwritten("turn")
     """fold: summarise the transcript instead of going on with it; no tool is offered."""
     transcript: TranscriptMark
     model: int
@@ -143,11 +143,11 @@ class Completion(Record):
     finish: FinishReason
     usage: Usage
     """Of this reply alone: what the context holds can be read from it."""
-    retried: Usage = Usage()
+    retried: Usage = unwritten(Usage())
     """What failed attempts at this call are known to have used."""
     cost_usd: Decimal | None
     """Of all attempts; None: the price is not known."""
-    egress: tuple[EgressCount, ...] = ()
+    egress: tuple[EgressCount, ...] = unwritten(())
     """Connections that were wanted since the last result that told."""
 
 
@@ -223,12 +223,12 @@ class UseToolInput(Record):
     base: str
     """Snapshot from which the call starts, on every attempt."""
     call: Annotated[InlineCall | CallReference, Field(discriminator="kind")]
-    grants: tuple[Grant, ...] = ()
-    remembered: tuple[Rule, ...] = ()
+    grants: tuple[Grant, ...] = unwritten(())
+    remembered: tuple[Rule, ...] = unwritten(())
     """Rules that a human allowed for the rest of the run; a deny still beats them."""
-    denied: tuple[str, ...] = ()
+    denied: tuple[str, ...] = unwritten(())
     """Digests of requests of act net that a human denied for this call: it goes on without them."""
-    preview_only: bool = False
+    preview_only: bool = unwritten(False)
     """Only find out whether the call would ask; it then has no effect whatever the policy says."""
 
 
@@ -237,12 +237,12 @@ class ToolDone(Record):
     head: str
     """Snapshot after the call; equal to the base if nothing changed."""
     observation: Observation
-    changed: tuple[FileChange, ...] = ()
-    refused: Reason | None = None
+    changed: tuple[FileChange, ...] = unwritten(())
+    refused: Reason | None = unwritten(None)
     """Set if the policy refused the call; it then had no effect."""
-    tools_changed: bool = False
+    tools_changed: bool = unwritten(False)
     """An MCP server's list of tools is no longer the recorded one."""
-    egress: tuple[EgressCount, ...] = ()
+    egress: tuple[EgressCount, ...] = unwritten(())
     """Connections that were wanted since the last result that told."""
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
 from . import attributes
 from .approvals import PendingApproval
@@ -14,34 +14,38 @@ from .state import RunState
 _PREVIEW_CHARS = 6_000
 _TARGET_CHARS = 300
 _SHOWN_AGENTS = 30
-_ATTRIBUTE_STEPS = 50
-"""Step and spend are written every so many steps: each write is an event of history."""
 
 
 def publish(state: RunState) -> None:
-    """Bring the details page and the search attributes up to date."""
+    """Bring the details page up to date, and the search attributes if the run does something else now:
+    writing them is an event of history."""
     workflow.set_current_details(details(state))
-    current = (_activity(state), state.step // _ATTRIBUTE_STEPS)
-    if state.published == current:
+    if state.published == _activity(state):
         return
-    state.published = current
-    allowed = state.admitted.search_attributes
-    updates = [u for u in _updates(state) if u.key.name in allowed]
+    updates = [pair.key.value_set(pair.value) for pair in _search_attributes(state)]
     if updates:
         workflow.upsert_search_attributes(updates)
 
 
-def _updates(state: RunState) -> list[SearchAttributeUpdate[Any]]:
+def attributes_of_continuation(state: RunState) -> TypedSearchAttributes:
+    """The run's search attributes up to date, and others' as they are. They go along with
+    continue-as-new and cost no event."""
+    return workflow.info().typed_search_attributes.updated(*_search_attributes(state))
+
+
+def _search_attributes(state: RunState) -> list[SearchAttributePair[Any]]:
+    """What is written now: of ours, those that are registered."""
+    state.published = _activity(state)
     model = state.contract.models[state.model]
-    return [
-        SearchAttributeKey.for_keyword(attributes.STATE).value_set(_activity(state)),
-        SearchAttributeKey.for_keyword(attributes.REPO).value_set(state.prepared.repo),
-        SearchAttributeKey.for_keyword(attributes.MODEL).value_set(
-            f"{model.provider}/{model.name}"
-        ),
-        SearchAttributeKey.for_int(attributes.STEP).value_set(state.step),
-        SearchAttributeKey.for_float(attributes.SPEND_USD).value_set(float(state.ledger.spend.usd)),
+    key = SearchAttributeKey
+    pairs: list[SearchAttributePair[Any]] = [
+        SearchAttributePair(key.for_keyword(attributes.STATE), state.published),
+        SearchAttributePair(key.for_keyword(attributes.REPO), state.prepared.repo),
+        SearchAttributePair(key.for_keyword(attributes.MODEL), f"{model.provider}/{model.name}"),
+        SearchAttributePair(key.for_int(attributes.STEP), state.step),
+        SearchAttributePair(key.for_float(attributes.SPEND_USD), float(state.ledger.spend.usd)),
     ]
+    return [pair for pair in pairs if pair.key.name in state.admitted.search_attributes]
 
 
 def _activity(state: RunState) -> str:

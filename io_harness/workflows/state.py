@@ -57,6 +57,7 @@ class Carried(Record):
     inbox: tuple[AgentMessage, ...] = ()
     asked_budget: bool = False
     lineage: Lineage | None = None
+    published: str | None = None
 
 
 @dataclass
@@ -102,7 +103,8 @@ class RunState:
     waits: int = 0
     """Approvals waited for at this moment, and since when."""
     waiting_since: float = 0
-    published: tuple[str, int] | None = None
+    published: str | None = None
+    """State that the search attributes tell of."""
     activity: str = "preparing"
     """What the run does now, for people."""
 
@@ -140,6 +142,7 @@ class RunState:
             children=Children(
                 known={child.id: child for child in carried.agents}, started=carried.agents_started
             ),
+            published=carried.published,
             activity="working",
         )
 
@@ -173,6 +176,7 @@ class RunState:
             inbox=tuple(self.tree.inbox),
             asked_budget=self.asked_budget,
             lineage=self.lineage,
+            published=self.published,
         )
 
     @property

@@ -46,6 +46,7 @@ class Transcript:
         self._messages: list[Message] = []
         self._digests: list[str] = []
         self._sizes: list[int] = []
+        self._packed: str | None = None
         for message in messages:
             self.append(message)
 
@@ -55,8 +56,11 @@ class Transcript:
         return Transcript(_MESSAGES.validate_json(unpacked(text)))
 
     def pack(self) -> str:
-        """All messages as JSON, made small: history takes it twice per continuation."""
-        return packed(_MESSAGES.dump_json(self.messages))
+        """All messages as JSON, made small: history takes it twice per continuation. Done once, since
+        it takes a tenth of a second in which the workflow does nothing else."""
+        if self._packed is None:
+            self._packed = packed(_MESSAGES.dump_json(self.messages))
+        return self._packed
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -78,6 +82,7 @@ class Transcript:
         self._digests.append(extended_digest(self._digests[-1] if self._digests else "", message))
         self._sizes.append(len(message.model_dump_json().encode()))
         self._messages.append(message)
+        self._packed = None
 
     @property
     def mark(self) -> TranscriptMark:

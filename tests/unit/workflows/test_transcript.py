@@ -1,9 +1,13 @@
 """Digest chain, pages and folds of a transcript."""
 
+import base64
+import random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from io_harness.workflows.fold import cut_at
+from io_harness.workflows.fold import CARRIED_BYTES, cut_at, lightened
 from io_harness.workflows.messages import (
     AssistantMessage,
     Image,
@@ -116,3 +120,33 @@ def test_a_stub_holds_no_picture() -> None:
     assert shorter.observation.images == ()
     assert shorter.observation.text.startswith("a.png\n[1 image no longer shown")
     assert stub(shorter) == shorter
+
+
+def outputs(texts: list[str]) -> Transcript:
+    """Turns of one call each, whose outputs are kept on a worker."""
+    messages = conversation(0)
+    for index, text in enumerate(texts):
+        said, result = turn(index)
+        assert isinstance(result, ToolMessage)
+        seen = Observation(text=text, spill=f"out-{index:016x}")
+        messages += [said, result.model_copy(update={"observation": seen})]
+    return Transcript(messages)
+
+
+@pytest.mark.parametrize("turns", [20, 60, 160])
+def test_what_hardly_compresses_crosses_continue_as_new_as_stubs(turns: int) -> None:
+    noise = [base64.b64encode(random.Random(i).randbytes(3_072)).decode() for i in range(turns)]
+    transcript = outputs(noise)
+    shorter = lightened(transcript)
+    assert len(shorter.pack()) < CARRIED_BYTES * 1.05
+    assert (shorter is transcript) == (turns == 20)
+    assert shorter.messages[-20:] == transcript.messages[-20:]
+    for message in shorter.messages:
+        if isinstance(message, ToolMessage) and message not in transcript.messages:
+            assert f'read_output("{message.observation.spill}")' in message.observation.text
+
+
+def test_text_crosses_continue_as_new_as_it_is() -> None:
+    transcript = outputs([f"test_{i} PASSED in {i * 7 % 100} ms\n" * 120 for i in range(160)])
+    assert transcript.bytes > 5 * CARRIED_BYTES
+    assert lightened(transcript) is transcript
