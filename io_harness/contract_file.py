@@ -17,6 +17,8 @@ from io_harness.workflows.contract import TaskContract, contract_schema
 _TAGS = ("kind", "mode")  # discriminators of the contract's unions
 _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 _SHOWN_VALUE = 60
+MAX_BYTES = 2_000_000
+"""A workflow's input may not have more."""
 
 
 class ContractError(Exception):
@@ -78,7 +80,7 @@ def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue
     policy = result.get("policy")
     if isinstance(policy, str) and policy.endswith((".yaml", ".yml", ".json")):
         try:
-            read = read_policy((folder / Path(policy).expanduser()).resolve())
+            read = read_policy(_absolute(folder, "policy", policy))
         except PolicyFileError as error:
             raise ContractError(str(error)) from None
         result["policy"] = read.model_dump(mode="json", exclude_defaults=True)
@@ -88,9 +90,16 @@ def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue
             continue
         if key == "base_url" and (fields.get("provider") != "replay" or value[:8] == "package:"):
             continue
-        absolute = (folder / Path(value).expanduser()).resolve()
+        absolute = _absolute(folder, f"{section}.{key}", value)
         result[section] = {**fields, key: str(absolute)}
     return result
+
+
+def _absolute(folder: Path, field: str, path: str) -> Path:
+    try:
+        return (folder / Path(path).expanduser()).resolve()
+    except (ValueError, RuntimeError, OSError) as error:
+        raise ContractError(f"{field}: {_show(path)} is no path: {error}") from None
 
 
 # --- parsing --------------------------------------------------------------------------------------
@@ -98,10 +107,14 @@ def anchored(data: Mapping[str, JsonValue], folder: Path) -> dict[str, JsonValue
 
 def _parse(file: Path) -> tuple[JsonValue, dict[Place, int]]:
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
+        text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ContractError(f"{file}: can't be read: {reason}") from None
+    if len(data) > MAX_BYTES:
+        raise ContractError(f"{file}: has more than {MAX_BYTES:,} bytes, more than a run takes")
     try:
         return parse(text, str(file))
     except DocumentError as error:

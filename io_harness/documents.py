@@ -9,6 +9,8 @@ from pydantic import JsonValue
 Place = tuple[str | int, ...]
 """Keys and indexes that lead to a field."""
 MAX_DEPTH = 50
+MAX_NODES = 100_000
+"""Values in one document, each alias counted with all that it stands for."""
 
 
 class DocumentError(Exception):
@@ -35,6 +37,8 @@ def parse(text: str, name: str, *, aliases: bool = True) -> tuple[JsonValue, dic
         _check_events(text, aliases=aliases)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None:
+            if _size(root, {}) > MAX_NODES:
+                raise ValueError(f"more than {MAX_NODES:,} values, aliases written out")
             _collect(root, (), lines)
         return yaml.safe_load(text), lines
     except yaml.MarkedYAMLError as error:
@@ -68,6 +72,18 @@ def _check_events(text: str, *, aliases: bool) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise ValueError(f"nested more than {MAX_DEPTH} deep")
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node holds, with itself; `known` by the id of each collection."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MAX_NODES + 1  # of a node that holds itself
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [each for pair in node.value for each in pair] if pairs else node.value
+        known[id(node)] = 1 + sum(_size(each, known) for each in inner)
+    return known[id(node)]
 
 
 def _collect(node: yaml.Node, place: Place, lines: dict[Place, int]) -> None:

@@ -15,6 +15,7 @@ from .providers.check import check_models
 from .run_reader import RunReader
 from .settings import Settings
 from .tools.registry import ToolRegistry
+from .verification.answer import check_schemas
 
 _WIRE = {
     "Keyword": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
@@ -36,11 +37,12 @@ class AdmissionActivities:
         """Check models and their credentials, and tell what the loop must know of this worker.
 
         Raises:
-            ApplicationError: as `check_models`, or `UnknownTool`.
+            ApplicationError: as `check_models` and `check_schemas`, or `UnknownTool`.
         """
         async with heartbeating():
             contract = await self._reader.contract(given.run)
             self._registry.check(contract)
+            check_schemas(contract, by_agent=given.run.sub_agent)
             tools = self._registry.specs(contract, given.run.sub_agent)
             return Admitted(
                 prices=check_models(contract, self._settings),

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
 from pydantic import JsonValue
 
 from io_harness.contract_file import ContractError, anchored, contract_fields, contract_from
-from io_harness.documents import Place
+from io_harness.documents import DocumentError, Place, parse
 from io_harness.workflows.contract import TaskContract
 
 
@@ -119,9 +118,9 @@ def _set(fields: dict[str, JsonValue], setting: str) -> Place:
     if not equals:
         raise ContractError(f"--set {setting!r}: write it as field=value, like budget.usd=1.5")
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ContractError(f"--set {setting!r}: the value is not valid YAML: {error}") from None
+        value, _ = parse(text, f"--set {setting!r}")
+    except DocumentError as error:
+        raise ContractError(str(error)) from None
     *parents, last = path.strip().split(".")
     here = fields
     for parent in parents:

@@ -17,7 +17,18 @@ from .mcp_contract import McpServer, check_ids
 from .model import Strict
 from .policy import PolicySpec
 
-NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL character, which no file name or command can")
+    return value
+
+
+NonEmpty = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_without_nul)
+]
+LONGEST_SECONDS = 10 * 365 * 86_400
+"""Ten years. Far longer times are more than a timer of the server, or Python's timedelta, can take."""
 Argv = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 Command = NonEmpty | Argv
 """A shell command line (string), or an argument vector (list) that no shell reads."""
@@ -176,9 +187,9 @@ class Budget(Strict):
     unpriced: Literal["refuse", "allow"] = "refuse"
     """What a budget in USD means for a model whose price is not known: refuse the run before its
     first call, or allow it and count its calls as unpriced."""
-    working_seconds: int = Field(default=3600, ge=1)
+    working_seconds: int = Field(default=3600, ge=1, le=LONGEST_SECONDS)
     """Time in which the run works; time spent waiting for a human doesn't count."""
-    wall_seconds: int | None = Field(default=None, ge=1)
+    wall_seconds: int | None = Field(default=None, ge=1, le=LONGEST_SECONDS)
     """Time from start to end, waiting included; None is no limit."""
 
 
@@ -225,16 +236,19 @@ class Model(Strict):
 # --- the whole ------------------------------------------------------------------------------------
 
 
+_MOST_MB = 16 * 1024 * 1024  # 16 TiB
+
+
 class Limits(Strict):
     """Limits of one sandboxed command."""
 
     wall_seconds: int = Field(default=120, ge=1, le=86_400)
     cpu_seconds: int = Field(default=60, ge=1, le=86_400)
-    memory_mb: int = Field(default=2048, ge=16)
-    processes: int = Field(default=256, ge=1)
-    open_files: int = Field(default=512, ge=16)
-    file_mb: int = Field(default=1024, ge=1)
-    tmp_mb: int = Field(default=256, ge=1)
+    memory_mb: int = Field(default=2048, ge=16, le=_MOST_MB)
+    processes: int = Field(default=256, ge=1, le=4_194_304)
+    open_files: int = Field(default=512, ge=16, le=1_048_576)
+    file_mb: int = Field(default=1024, ge=1, le=_MOST_MB)
+    tmp_mb: int = Field(default=256, ge=1, le=_MOST_MB)
 
 
 Property = Literal[
@@ -258,7 +272,7 @@ class SandboxSpec(Strict):
 class Approval(Strict):
     """How long a run waits for a human, and what happens then."""
 
-    seconds: int | None = Field(default=None, ge=0)
+    seconds: int | None = Field(default=None, ge=0, le=LONGEST_SECONDS)
     """None waits without limit; 0 says that nobody can be asked, and every ask is a deny."""
     on_expiry: Literal["deny", "end_run"] = "deny"
     """deny: the act is refused and the run goes on; end_run: the outcome is approval_expired."""
@@ -318,7 +332,7 @@ class Containment(Strict):
     """Ceiling of the whole tree, the run itself included. None: the run's own budget, out of which
     each sub-agent's is taken, is the only bound; so with the next one."""
     usd: Decimal | None = Field(default=None, gt=0, max_digits=12, decimal_places=6)
-    wall_seconds: int | None = Field(default=None, ge=1)
+    wall_seconds: int | None = Field(default=None, ge=1, le=LONGEST_SECONDS)
     """Time from the run's start to the end of the last agent."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from io_harness.activities.gate import ApprovalNeeded
+from io_harness.activities.schemas import BadSchema, Mismatch, check_value, without_idle_nulls
 from io_harness.activities.tools.base import AnyTool
 from io_harness.activities.tools.context import AsksNeeded, ToolContext, Want
 from io_harness.activities.tools.errors import InvalidArguments, ToolError
@@ -25,7 +26,6 @@ from .errors import (
 )
 from .opening import Place, require_start
 from .pool import Pool
-from .schemas import BadSchema, Mismatch, check_value, without_idle_nulls
 from .text import one_line, plain
 
 if TYPE_CHECKING:

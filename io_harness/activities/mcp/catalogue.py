@@ -10,12 +10,12 @@ from typing import Any
 from mcp_types import Tool, ToolAnnotations
 from pydantic import JsonValue
 
+from io_harness.activities.schemas import BadSchema, check_schema
 from io_harness.workflows.mcp import LIST_BYTES, McpSource, McpTool
 from io_harness.workflows.mcp_contract import HttpServer, StdioServer
 from io_harness.workflows.payloads import Effect
 
 from .naming import offered_names
-from .schemas import BadSchema, check_schema
 from .text import one_line, plain
 
 MAX_TOOLS = 128

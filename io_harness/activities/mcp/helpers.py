@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from io_harness.activities.schemas import Mismatch, check_value
 from io_harness.activities.tools.base import AnyTool
 from io_harness.activities.tools.context import ToolContext, Want
 from io_harness.activities.tools.errors import InvalidArguments
@@ -16,7 +17,6 @@ from io_harness.workflows.policy import Policy
 from .calls import McpServerError, permitted
 from .errors import McpFailure
 from .pool import Pool
-from .schemas import Mismatch, check_value
 from .text import one_line, plain
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import mcp_types as types
 from pydantic import JsonValue
 
 from io_harness.activities.gate import request_digest
+from io_harness.activities.schemas import BadSchema, Mismatch, check_value
 from io_harness.workflows.mcp_contract import QuestionsAre
 from io_harness.workflows.payloads import ApprovalRequest
 from io_harness.workflows.rules import Reason
 
-from .schemas import BadSchema, Mismatch, check_value
 from .text import plain
 
 MAX_ROUNDS = 8

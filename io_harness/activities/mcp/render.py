@@ -10,10 +10,10 @@ import mcp_types as types
 from pydantic import JsonValue
 
 from io_harness.activities.outputs import RunOutputs
+from io_harness.activities.schemas import BadSchema, Mismatch, check_value
 from io_harness.activities.tools.context import BlobStore
 from io_harness.workflows.messages import Image, Observation
 
-from .schemas import BadSchema, Mismatch, check_value
 from .text import one_line
 
 IMAGE_BYTES = 5 * 1024 * 1024

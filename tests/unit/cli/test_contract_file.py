@@ -23,6 +23,11 @@ model:
 """
 
 
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+)
+
+
 def written(folder: Path, text: str, name: str = "task.yaml") -> Path:
     file = folder / name
     file.write_text(text)
@@ -60,6 +65,8 @@ def test_the_same_contract_as_json(tmp_path: Path) -> None:
         ("budget:", "nope: 1\nbudget:", "nope: unknown field; the fields here are goal,"),
         ("  path: src", "  path: [1]", "workspace.path: [1]: should be a string"),
         ("kind: directory\n  path: src", "kind: git\n  url: x", "use {'mode': 'branch'}"),
+        ("steps: 20", "working_seconds: 99999999999999", "should be less than or equal to 315360"),
+        ("run: pytest -q", 'run: "a\\0"', "verification.run: \"a\\u0000\": holds a NUL character"),
         ("  name: c", "  options: {temperature: 3}\n  name: c", "temperature: 3: should be less"),
         ("  name: c", "  options: {reasoning_effort: x}\n  name: c", "'minimal', 'low', 'medium'"),
     ],
@@ -98,12 +105,25 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         ('{"goal": 1, "goal": 2}', "task.json", "the key 'goal' is given twice"),
         ("- goal", "task.yaml", 'must be a mapping of contract fields, not ["goal"]'),
         ("", "task.yaml", "must be a mapping of contract fields, not null"),
+        (
+            "a: &a [*a]",
+            "task.yaml",
+            "not valid YAML: more than 100,000 values, aliases written out",
+        ),
+        (BOMB, "task.yaml", "not valid YAML: more than 100,000 values, aliases written out"),
+        ("#" * 2_000_001, "task.yaml", "has more than 2,000,000 bytes"),
     ],
 )
 def test_a_file_that_is_no_mapping(tmp_path: Path, text: str, name: str, expected: str) -> None:
     with pytest.raises(ContractError) as raised:
         read_contract(written(tmp_path, text, name))
     assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize("path", ['"a\\0b"', "~no-such-user-here/x"])
+def test_a_path_that_is_none(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ContractError, match=r"workspace\.path: .* is no path"):
+        read_contract(written(tmp_path, GOOD.replace("path: src", f"path: {path}")))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 from io_harness.activities.settings import Settings
 from io_harness.activities.store import SnapshotStore
 from io_harness.activities.verification import verify
+from io_harness.activities.verification.answer import check_schemas
 from io_harness.activities.verification.verify import all_verdict, any_verdict
 from io_harness.activities.workspace import open_copy
 from io_harness.workflows.payloads import RunScope, VerifyInput
@@ -255,8 +256,34 @@ async def test_the_answer_is_checked_by_schema(judge: Any) -> None:
     assert "$.n" in failed.summary
     broken = {"kind": "json_schema", "json_schema": {"type": "no such type"}}
     assert (await judge(broken, answer=1)).verdict == "errored"
-    remote = {"kind": "json_schema", "json_schema": {"$ref": "http://127.0.0.1:9/schema"}}
-    assert (await judge(remote, answer=1)).verdict == "errored"
+    for unusable in ({"$ref": "http://127.0.0.1:9/schema"}, {"$ref": "#"}, {"pattern": "("}):
+        errored = {"kind": "json_schema", "json_schema": unusable}
+        assert (await judge(errored, answer="x")).verdict == "errored"
+
+
+@pytest.mark.parametrize(
+    ("schema", "by_agent", "refused"),
+    [
+        (SCHEMA, True, ""),
+        ({"properties": {"pattern": {"type": "string"}}}, True, ""),
+        ({"pattern": "(a+)+$"}, False, ""),
+        ({"pattern": "(a+)+$"}, True, "may have no pattern"),
+        ({"type": 5}, False, "not a valid JSON Schema"),
+        ({"pattern": 5}, False, "not a valid JSON Schema"),
+    ],
+)
+def test_a_schema_that_no_answer_can_be_checked_by_is_refused_first(
+    schema: Any, by_agent: bool, refused: str
+) -> None:
+    nested = {"kind": "all_of", "checks": [{"kind": "json_schema", "json_schema": schema}]}
+    for more in ({"output_schema": schema}, {"verification": nested}):
+        contract = contract_for(Path("/source"), **more)
+        if not refused:
+            check_schemas(contract, by_agent=by_agent)
+            continue
+        with pytest.raises(ApplicationError, match=refused) as caught:
+            check_schemas(contract, by_agent=by_agent)
+        assert caught.value.type == "InvalidContract"
 
 
 async def test_the_output_schema_is_a_criterion_of_its_own(judge: Any) -> None:

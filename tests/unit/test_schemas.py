@@ -5,7 +5,7 @@ import time
 import pytest
 from pydantic import JsonValue
 
-from io_harness.activities.mcp.schemas import (
+from io_harness.activities.schemas import (
     BadSchema,
     Mismatch,
     check_schema,

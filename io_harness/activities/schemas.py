@@ -1,10 +1,11 @@
-"""JSON Schemas that a server sends: arguments and results are checked against them.
+"""Checks values against JSON Schemas.
 
-They are untrusted, so the check is bounded: nothing is fetched, regular expressions are not run
-(one can take for ever; the server checks its own), and a schema that multiplies itself by
-references is given up after so many steps.
+Those of MCP servers and of agents are untrusted, so the check is bounded: nothing is fetched, a schema
+that multiplies itself by references is given up after so many steps, and regular expressions, of which
+one can take for ever, are run only where the contract's author wrote them.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -46,7 +47,7 @@ def check_schema(schema: Mapping[str, JsonValue]) -> None:
     BadSchema: it isn't valid under its own draft (2020-12 where none is named), or too complex.
     """
     try:
-        validator_for(schema, default=Draft202012Validator).check_schema(without_patterns(schema))
+        validator_for(schema, default=Draft202012Validator).check_schema(dict(schema))
     except SchemaError as error:
         raise BadSchema(f"not a valid JSON Schema: {error.message[:_MESSAGE]}") from None
     except RecursionError:
@@ -58,22 +59,33 @@ def check_value(schema: Mapping[str, JsonValue], value: JsonValue) -> None:
     Mismatch: the value is not valid under the schema.
     BadSchema: the schema can't be checked.
     """
+    error = best_match(errors_of(without_patterns(schema), value))
+    if error is not None:
+        place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+        raise Mismatch(f"{place.lstrip('.') or 'the whole'}: {error.message[:_MESSAGE]}")
+
+
+def errors_of(schema: Mapping[str, JsonValue], value: JsonValue) -> list[ValidationError]:
+    """All that is wrong with the value; the schema's regular expressions are run.
+
+    Raises:
+        BadSchema: the schema can't be checked.
+    """
     kind = validator_for(schema, default=Draft202012Validator)
     steps = iter(range(MAX_STEPS))
     counted = {name: _counted(check, steps) for name, check in kind.VALIDATORS.items()}
     # An empty registry: a reference resolves within the schema, or not at all.
     validator = cast(type[Validator], extend(kind, counted))(  # type: ignore[no-untyped-call]
-        without_patterns(schema), registry=Registry()
+        schema, registry=Registry()
     )
     try:
-        error = best_match(validator.iter_errors(value))
+        return list(validator.iter_errors(value))
     except Unresolvable as failed:
         raise BadSchema(f"it refers to {failed.ref!r}, which is not in it") from None
+    except re.error as failed:
+        raise BadSchema(f"a pattern in it is no regular expression: {failed}") from None
     except (RecursionError, _TooComplex):
         raise BadSchema("its check takes too long") from None
-    if error is not None:
-        place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
-        raise Mismatch(f"{place.lstrip('.') or 'the whole'}: {error.message[:_MESSAGE]}")
 
 
 def without_idle_nulls(
