@@ -40,7 +40,7 @@ BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
     "flat": lambda size: flatness(turns=size(400, 40)),
     "recovery": lambda size: recovery(rounds=size(4, 1)),
     "fanout": lambda size: fanout(agents=size(120, 6), concurrent=size(16, 3)),
-    "ends": lambda size: ends(rounds=size(10, 1)),
+    "ends": lambda size: ends(rounds=size(5, 1)),
     "history": lambda size: history([25, 100, 400, 1_000] if not size.quick else [10, 40]),
     "concurrency": lambda size: concurrency(
         [1, 10] if size.quick else [1, 10, 100, 1_000], [5, 5] if size.quick else [40, 20, 5, 2]

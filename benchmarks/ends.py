@@ -61,7 +61,7 @@ async def _let_finish(run: Run) -> float:
     return at
 
 
-_TREE_SECONDS = 20
+_TREE_SECONDS = 15
 CASES = (
     Case("cancelled", _cancel),
     Case("terminated", _terminate),

@@ -1,18 +1,22 @@
 """A sub-agent's first snapshot and working copy: its parent's files, not the source."""
 
 from pathlib import Path
+from typing import assert_never
 
 from io_harness.workflows.contract import (
     AllOf,
     AnyOf,
     Check,
-    Command,
     CommandCheck,
+    FileContains,
+    FileEquals,
+    JsonSchemaCheck,
     NoCheck,
     TaskContract,
     TestsCheck,
 )
 from io_harness.workflows.payloads import Origin
+from io_harness.workflows.rules import Act
 
 from .failure import failure
 from .gate import CommandLine, Gate
@@ -63,24 +67,29 @@ async def make_child_copy(
 
 
 def _require_allowed(gate: Gate, contract: TaskContract, root: Path) -> None:
-    """A criterion that an agent wrote runs no command that the agent itself might not."""
-    for command in _commands(contract.verification):
-        verdict = gate.explain("exec", CommandLine(command, root))
+    """A criterion that an agent wrote runs and reads nothing that the agent itself might not: a file's
+    content could be guessed from verdicts, piece by piece."""
+    for act, target in _acts(contract.verification, root):
+        verdict = gate.explain(act, target)
         if verdict.reason.effect != "allow":
             reason = verdict.reason
             raise failure(
                 "CriterionRefused",
                 f"verification: {verdict.act} {verdict.target}: {reason.effect} by {reason.rule!r} "
-                f"of layer {reason.layer!r}. A criterion may run only what the policy allows "
-                "without asking",
+                f"of layer {reason.layer!r}. A criterion may run and read only what the policy "
+                "allows without asking",
             )
 
 
-def _commands(check: Check | NoCheck) -> tuple[Command, ...]:
+def _acts(check: Check | NoCheck, root: Path) -> tuple[tuple[Act, str | CommandLine], ...]:
     match check:
         case CommandCheck() | TestsCheck():
-            return (check.run,)
+            return (("exec", CommandLine(check.run, root)),)
+        case FileContains() | FileEquals():
+            return (("read", check.path),)
         case AllOf() | AnyOf():
-            return tuple(command for inner in check.checks for command in _commands(inner))
-        case _:
+            return tuple(act for inner in check.checks for act in _acts(inner, root))
+        case JsonSchemaCheck() | NoCheck():
             return ()
+        case _:
+            assert_never(check)

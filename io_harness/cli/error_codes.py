@@ -205,7 +205,8 @@ _WORKSPACES = {
     ),
     "CriterionRefused": ErrorCode(
         Exit.WORKSPACE,
-        "A sub-agent's criterion would run a command that the policy doesn't allow without asking.",
+        "A sub-agent's criterion would run a command, or read a file, that the policy doesn't allow "
+        "without asking.",
         "Nothing: the agent that wrote the criterion is told, and goes another way.",
     ),
     "SetupFailed": ErrorCode(

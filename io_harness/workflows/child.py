@@ -7,7 +7,7 @@ from .ledger import Share
 from .model import Record
 from .result import Outcome, RunResult, Spend
 
-KEPT_BYTES = 512 * 1024
+KEPT_BYTES = 256 * 1024
 """Of what all sub-agents of a run wrote themselves: it crosses continue-as-new in one payload."""
 _LEAST_KEPT, _MOST_KEPT = 500, 8_000
 

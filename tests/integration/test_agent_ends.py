@@ -107,8 +107,9 @@ async def test_the_end_of_the_trees_time_ends_every_agent(
 async def test_an_agent_killed_from_outside_costs_its_whole_share(
     sleepers: Sleepers, client: Client, start: Start
 ) -> None:
-    run, _ = await sleepers(turn(call("collect_agents", fails=True)), fixes(), finish())
+    run, mark = await sleepers(turn(call("collect_agents", fails=True)), fixes(), finish())
     await client.get_workflow_handle(f"{run.id}/1.0.1").terminate()
+    await gone(mark)
     result = await run.result()
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert result.agents == 3

@@ -333,9 +333,12 @@ async def test_a_criterion_that_an_agent_wrote_may_run_what_its_policy_allows_an
     kinds.add("fixer", fixes(), finish())
     spawned = call(
         "spawn_agents",
-        agents=[task("fixer", {"kind": "command", "run": "make check"})],
+        agents=[
+            task("fixer", {"kind": "command", "run": "make check"}),
+            task("fixer", {"kind": "all_of", "checks": [contains(".env", "KEY=a")]}),
+        ],
         fails=True,
-        shows=("may run only what the policy allows", "exec"),
+        shows=("only what the policy allows without asking", "exec", "read .env: deny"),
     )
     same = call("spawn_agents", agents=[task("fixer", VERIFY)], shows=("success",))
     run = await start(
@@ -347,8 +350,9 @@ async def test_a_criterion_that_an_agent_wrote_may_run_what_its_policy_allows_an
 
 @pytest.mark.timeout(300)
 async def test_120_agents_16_at_a_time(start: Start, kinds: Kinds, client: Client) -> None:
-    """No payload is too large, no more than 16 live at once, and each is told of."""
-    kinds.add("talker", finish("word " * 3_000))
+    """No more than 16 live at once, each is told of, and no workflow task starts agents of over 1 MB of
+    payloads, though their contracts together are larger."""
+    kinds.add("talker", finish("word " * 3_000), role="r" * 15_000)
     shows = ("[agent 1.0.1] finished", "[agent 1.0.120] finished")
     spawned = call("spawn_agents", agents=[task("talker", tokens=30_000)] * 120, shows=shows)
     run = await start(
@@ -359,12 +363,19 @@ async def test_120_agents_16_at_a_time(start: Start, kinds: Kinds, client: Clien
     assert result.outcome is Outcome.SUCCESS, result.reason
     assert result.agents == 120
     assert result.descendants.usage.total == 120 * 120
-    most, now, events = 0, 0, 0
+    most, now, events, in_task, largest, started = 0, 0, 0, 0, 0, 0
     async for event in trace.events(client, run.id):
         events += 1
         kind = EventType.Name(event.event_type)
+        if kind.endswith("WORKFLOW_TASK_COMPLETED"):
+            in_task = 0
+        elif kind.endswith("START_CHILD_WORKFLOW_EXECUTION_INITIATED"):
+            in_task += event.ByteSize()
+            started += event.ByteSize()
+            largest = max(largest, in_task)
         now += kind.endswith("CHILD_WORKFLOW_EXECUTION_STARTED")
         now -= kind.endswith("CHILD_WORKFLOW_EXECUTION_COMPLETED")
         most = max(most, now)
-    print(f"{most} at once, {events} events of the root")
+    print(f"{most} at once, {events} events of the root, {largest} bytes in a task")
+    assert largest < 1_000_000 < started
     assert 1 < most <= 16
