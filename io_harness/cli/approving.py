@@ -10,6 +10,7 @@ from temporalio.client import Client
 
 from io_harness import runs
 from io_harness.activities.settings import Settings
+from io_harness.visible import visible
 from io_harness.workflows.approvals import Decision, PendingApproval
 
 from . import render
@@ -39,9 +40,9 @@ async def show_waiting(*, as_json: bool) -> Exit:
                 click.echo(json.dumps({"run": run, **pending.model_dump(mode="json")}))
                 continue
             out.print(render.approval(pending, run))
-            name, request = shlex.quote(run), shlex.quote(pending.id)
-            out.print(f"  io-harness approve {name} {request}")
-            out.print(f"  io-harness deny {name} {request} --reason '...'")
+            name, request = shlex.quote(visible(run)), shlex.quote(pending.id)
+            out.print(f"  io-harness approve {name} {request}", markup=False)
+            out.print(f"  io-harness deny {name} {request} --reason '...'", markup=False)
     if not shown and not as_json:
         click.echo("nothing waits for a decision", err=True)
     return Exit.OK
@@ -64,7 +65,8 @@ async def answer(run: str, request: str | None, given: Answer) -> Exit:
             remember=given.remember,
         )
         await runs.decide(connection.client, run, decision)
-        click.echo(f"{decision.verdict}: {pending.request.act} {pending.request.target}", err=True)
+        shown = visible(pending.request.target)
+        click.echo(f"{decision.verdict}: {pending.request.act} {shown}", err=True)
         if connection.held:  # whether a worker is left can't be told for two minutes after a kill
             watch = f"io-harness watch {shlex.quote(run)}"
             click.echo(f"It goes on where a worker runs: `{watch}`, or `io-harness up`.", err=True)

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, ParamSpec
 
 import click
 
+from io_harness.visible import visible
+
 from .exits import CommandFailed, Exit
 
 P = ParamSpec("P")
@@ -27,7 +29,7 @@ def runs(body: Callable[P, Coroutine[Any, Any, Exit | None]]) -> Callable[P, NoR
             failed = known_failure(error)
             if failed is None:
                 raise
-            click.echo(f"Error: {failed}", err=True)
+            click.echo(f"Error: {visible(str(failed))}", err=True)
             code = failed.code
         except KeyboardInterrupt:
             code = Exit.CANCELLED

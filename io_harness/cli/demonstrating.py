@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
+from rich.markup import escape
 
 from io_harness.contract_file import contract_from
 from io_harness.workflows.contract import TaskContract
@@ -40,7 +41,7 @@ class Demo:
         out = console(to_stderr=self.as_json)
         asks = self.yes or can_ask(out)
         folder = self._project()
-        out.print(f"[dim]project[/]     {folder}, its tests fail", soft_wrap=True)
+        out.print(f"[dim]project[/]     {escape(str(folder))}, its tests fail", soft_wrap=True)
         code = await start_and_follow(
             Start(self._contract(folder, asks=asks)),
             approvals="approve" if self.yes else "prompt",

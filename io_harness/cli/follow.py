@@ -207,13 +207,13 @@ class Follower:
     def _interrupt(self) -> None:
         self.asked += 1
         if self.asked == 1:
-            self.out.print(f"\ncancelling {self.run} (Ctrl-C again leaves at once)")
+            self.out.print(f"\ncancelling {escape(self.run)} (Ctrl-C again leaves at once)")
             task = asyncio.get_running_loop().create_task(runs.cancel(self.client, self.run))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
         self.status.stop()
-        self.out.print(f"left {self.run}; it is cancelled when a worker takes it up again")
+        self.out.print(f"left {escape(self.run)}; it is cancelled when a worker takes it up again")
         if self.connection.held:
             self.connection.held.leave()
         os._exit(Exit.CANCELLED)

@@ -36,7 +36,7 @@ async def show_status(run: str, *, as_json: bool) -> Exit:
             click.echo(json.dumps({"run": run, **found.model_dump(mode="json")}))
             return Exit.OK
         out = console()
-        out.print(f"{run}  {found.state}, step {found.step} of {found.budget.steps}")
+        out.print(f"{run}  {found.state}, step {found.step} of {found.budget.steps}", markup=False)
         out.print(visible(found.goal), markup=False)
         out.print(render.spend_text(found.spend))
         if found.plan.items:

@@ -194,15 +194,17 @@ def approval(pending: PendingApproval, run: str | None = None) -> RenderableType
     requests of several runs are shown."""
     request = pending.request
     head = Text.assemble(
-        (f"{run}  " if run else "", "bold"),
+        (f"{visible(run)}  " if run else "", "bold"),
         ("approval needed  ", "yellow bold"),
         (f"{request.act} ", "bold"),
         visible(request.target),
     )
     by = f" · by the sub-agent {visible(pending.agent)}" if pending.agent else ""
     why = Text(
-        f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · "
-        f"{visible(request.tool)}{by}",
+        visible(
+            f"asked by rule {request.why.rule!r} of layer {request.why.layer!r} · {request.tool}"
+        )
+        + by,
         style="dim",
     )
     return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2), expand=False))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from io_harness import TASK_QUEUE, runs, trace
 from io_harness.activities.settings import Settings
@@ -72,13 +73,16 @@ async def start_and_follow(start: Start, *, approvals: decide.Policy, shown: Sho
     async with session(settings, task_queue=queue) as connection:
         handle = await runs.start(connection.client, start.contract, id=id, task_queue=queue)
         if not shown.quiet:
-            out.print(f"[dim]run[/]         {id}")
+            out.print(f"[dim]run[/]         {escape(id)}")
             if ui := connection.ui(id, handle.result_run_id):
-                out.print(f"[dim]watch[/]       {ui}", soft_wrap=True)
+                out.print(f"[dim]watch[/]       {escape(ui)}", soft_wrap=True)
         follower = _follower(connection, id, approvals, shown, out)
         code = await finish(follower, as_json=shown.as_json)
     if start.record is not None:
-        out.print(f"recorded to {start.record}; replay it with --model replay/{start.record}")
+        out.print(
+            f"recorded to {start.record}; replay it with --model replay/{start.record}",
+            markup=False,
+        )
     return code
 
 
@@ -119,15 +123,15 @@ async def finish(follower: Follower, *, as_json: bool) -> Exit:
 
 
 async def _say_how_to_decide(out: Console, connection: Connection, run: str) -> None:
-    name = shlex.quote(run)
-    out.print(f"\n{run} waits for a decision, for as long as it takes. To decide:")
+    name = escape(shlex.quote(run))
+    out.print(f"\n{escape(run)} waits for a decision, for as long as it takes. To decide:")
     out.print(f"  io-harness approve {name}     io-harness deny {name} --reason '...'")
     if connection.held:  # the server ends with this command, and its UI too
         out.print(f"and then `io-harness watch {name}`, which makes it go on, or `io-harness up`.")
         return
     described = await runs.handle(connection.client, run).describe()
     if page := connection.ui(run, described.run_id, "user-metadata"):
-        out.print(f"What is asked stands in the Temporal UI too: {page}", soft_wrap=True)
+        out.print(f"What is asked stands in the Temporal UI too: {escape(page)}", soft_wrap=True)
 
 
 def _as_json(run: str, ended: trace.EndedStep, code: Exit) -> str:

@@ -27,6 +27,10 @@ class PlanItem(Strict):
     text: str = Field(min_length=1, max_length=500)
     status: Literal["todo", "doing", "done"] = "todo"
 
+    @property
+    def mark(self) -> str:
+        return {"todo": "[ ]", "doing": "[~]", "done": "[x]"}[self.status]
+
 
 class UpdatePlanArgs(Strict):
     """Replace the plan that people see beside the run."""
@@ -44,8 +48,7 @@ class Plan(Record):
     items: tuple[PlanItem, ...] = ()
 
     def markdown(self) -> str:
-        marks = {"todo": "[ ]", "doing": "[~]", "done": "[x]"}
-        return "\n".join(f"- {marks[item.status]} {item.text}" for item in self.items)
+        return "\n".join(f"- {item.mark} {item.text}" for item in self.items)
 
 
 def plan_of(call: ToolCall | MalformedToolCall) -> Plan | None:

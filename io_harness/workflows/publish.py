@@ -9,6 +9,8 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from . import attributes
 from .approvals import PendingApproval
 from .child import Child
+from .own_tools import Plan
+from .result import VerificationReport
 from .state import RunState
 
 _PREVIEW_CHARS = 6_000
@@ -61,7 +63,8 @@ def details(state: RunState) -> str:
         usd += f" (and {spend.unpriced_calls} of unknown price)"
     parts = [
         f"**{_activity(state)}** · step {spend.steps} of {budget.steps}",
-        state.contract.goal,
+        # Another agent wrote the goal of a sub-agent.
+        state.contract.goal if state.lineage is None else _in_fence(state.contract.goal),
         # A list: the UI draws a table without any space between its columns.
         f"- tokens: {spend.usage.total:,} of {budget.tokens:,}\n- USD: {usd}\n"
         f"- tool calls: {spend.tool_calls} of {budget.tool_calls}\n"
@@ -70,10 +73,9 @@ def details(state: RunState) -> str:
     if state.children.known:
         parts.append(_agents(tuple(state.children.known.values())))
     if state.plan.items:
-        parts.append("### Plan\n" + state.plan.markdown())
+        parts.append(_plan(state.plan))
     if state.verification is not None:
-        lines = (f"- {c.kind}: **{c.verdict}**, {c.summary}" for c in state.verification.checks)
-        parts.append("### Last verification\n" + "\n".join(lines))
+        parts.append(_verification(state.verification))
     workflow_id = workflow.info().workflow_id
     options = state.admitted.cli_options
     parts += [
@@ -81,6 +83,16 @@ def details(state: RunState) -> str:
         for pending in (*state.book.pending, *state.tree.pending)
     ]
     return "\n\n".join(parts)
+
+
+def _plan(plan: Plan) -> str:
+    """The agent's own words: they may not write on the page on which its acts are approved."""
+    return "\n".join(["### Plan", *(f"- {item.mark} {in_code(item.text)}" for item in plan.items)])
+
+
+def _verification(report: VerificationReport) -> str:
+    lines = (f"- {c.kind}: **{c.verdict}**, {in_code(c.summary)}" for c in report.checks)
+    return "\n".join(["### Last verification", *lines])
 
 
 def _agents(children: tuple[Child, ...]) -> str:
@@ -96,7 +108,7 @@ def _agents(children: tuple[Child, ...]) -> str:
 
 def _agent(child: Child) -> str:
     how = child.report.outcome.value if child.report else child.failure[:200] or child.state
-    return f"- `{child.id}`: **{how}**, {' '.join(child.goal.split())[:120]}"
+    return f"- `{child.id}`: **{how}**, {in_code(' '.join(child.goal.split())[:120])}"
 
 
 def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> str:
@@ -105,20 +117,24 @@ def _pending(workflow_id: str, cli_options: str, pending: PendingApproval) -> st
     if len(request.preview) > _PREVIEW_CHARS:
         preview += f"\n… {len(request.preview) - _PREVIEW_CHARS} more characters"
     language = {"diff": "diff", "command": "sh", "text": ""}[request.preview_kind]
-    fence = "`" * max(3, _longest_run(preview) + 1)
     verdicts = "retry" if request.act == "retry" else "approve"
     decision = f'{{"request":"{pending.id}","verdict":"{verdicts}","by":"your name"}}'
     return (
         f"### Waiting for approval: {request.act} {in_code(request.target)}\n\n"
         + (f"by the sub-agent {in_code(pending.agent)}\n\n" if pending.agent else "")
         + f"asked by rule {in_code(request.why.rule)} of layer {in_code(request.why.layer)}\n\n"
-        f"{fence}{language}\n{preview}\n{fence}\n\n"
+        f"{_in_fence(preview, language)}\n\n"
         "To decide (`deny` instead of `approve` refuses; a `reason` is told to the agent):\n\n"
         "```sh\n"
         f"temporal workflow signal{cli_options} --workflow-id '{workflow_id}' --name decide "
         f"--input '{decision}'\n"
         "```"
     )
+
+
+def _in_fence(text: str, language: str = "") -> str:
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def in_code(text: str) -> str:

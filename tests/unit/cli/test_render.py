@@ -7,10 +7,12 @@ from rich.console import Console
 
 from io_harness import trace
 from io_harness.cli import render
+from io_harness.workflows.approvals import PendingApproval
 from io_harness.workflows.messages import AssistantMessage, ModelRef, Text, ToolCall
 from io_harness.workflows.own_tools import plan_of
-from io_harness.workflows.payloads import Completion
+from io_harness.workflows.payloads import ApprovalRequest, Completion
 from io_harness.workflows.result import Usage
+from io_harness.workflows.rules import Reason
 
 
 def shown(*calls: ToolCall) -> str:
@@ -48,3 +50,18 @@ def test_a_plan_that_the_run_refused_is_not_shown() -> None:
     call = plan_call({"text": "", "status": "done"})
     assert plan_of(call) is None
     assert "[x]" not in shown(call)
+
+
+def test_nothing_in_a_request_hides_moves_or_reorders_text() -> None:
+    hostile = "a\x1b[2K\r\u202e\u200b\u3164\u2800\ufe0f\U000e0041[/]"
+    request = ApprovalRequest(
+        act="exec", target=hostile, tool=hostile, preview=hostile, preview_kind="command",
+        why=Reason(effect="ask", rule=hostile, layer=hostile), digest="0" * 64,
+    )  # fmt: skip
+    pending = PendingApproval(id="1", step=1, request=request, opened_at=0, agent=hostile)
+    console = Console(width=200, color_system=None)
+    with console.capture() as captured:
+        console.print(render.approval(pending, hostile))
+    told = captured.get()
+    assert told.count("a\\x1b[2K\\r\\u202e\\u200b\\u3164\\u2800") == 7
+    assert not set("\x1b\r\u202e\u200b\u3164\u2800\U000e0041") & set(told)
