@@ -43,8 +43,9 @@ BENCHMARKS: dict[str, Callable[[Size], Awaitable[Section]]] = {
     "ends": lambda size: ends(rounds=size(5, 1)),
     "history": lambda size: history([25, 100, 400, 1_000] if not size.quick else [10, 40]),
     "concurrency": lambda size: concurrency(
-        [1, 10] if size.quick else [1, 10, 100, 1_000], [5, 5] if size.quick else [40, 20, 5, 2]
+        [1, 10] if size.quick else [1, 10, 100], [5, 5] if size.quick else [40, 20, 5]
     ),
+    "crowd": lambda size: concurrency([size(1_000, 20)], [2]),
     "waiting": lambda size: waiting(runs=size(1_000, 10)),
     "startup": lambda size: startup(rounds=size(5, 1)),
     "sandbox": lambda size: sandbox(rounds=size(100, 5)),

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 ServerKind = Literal["embedded", "default", "none"]
 _SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 _QUIET_SECONDS = 300
+"""And a second for each run: all begin at once, and the first request comes when the first is ready."""
 _START_SECONDS = 60
 
 
@@ -52,6 +53,7 @@ _FINISH = Say(tool="finish", arguments={"summary": "done"})
 OURS = Contestant("io-harness", "ours", finish=_FINISH)
 WAITING = Contestant("io-harness, waiting for humans", "waiting", finish=_FINISH)
 BARE = Contestant("bare workflow of two activities", "bare")
+ISOLATED = Contestant("the same with bubblewrap and git", "isolated")
 PYDANTIC_AI = Contestant(
     "pydantic-ai, Temporal durability", "pydantic_ai_temporal", ("pydantic_ai",)
 )
@@ -155,17 +157,17 @@ class Arena:
     ) -> Report:
         """The contestant's report, or that it was ended because it asked for nothing any more: a
         workflow can be stuck for ever."""
-        began = time.perf_counter()
+        began, patience = time.perf_counter(), _QUIET_SECONDS + len(conversations)
         running = asyncio.ensure_future(_in_child(contestant, task, self._folder / "cache"))
         while not running.done():
             await asyncio.wait({running}, timeout=1)
             last = max(
                 (each.arrivals[-1] for each in conversations if each.arrivals), default=began
             )
-            if time.perf_counter() - last > _QUIET_SECONDS:
+            if time.perf_counter() - last > patience:
                 running.cancel()
                 await asyncio.wait({running})
-                stuck = RunReport(outcome=f"stuck: no model request for {_QUIET_SECONDS} s")
+                stuck = RunReport(outcome=f"stuck: no model request for {patience} s")
                 ends = [stuck] * len(task.urls)
                 return Report(runs=ends, peak_mib=0, cpu_seconds=0, children_seconds=0)
         return running.result()
@@ -179,9 +181,7 @@ class Arena:
 async def _in_child(contestant: Contestant, task: Task, cache: Path) -> Report:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", f"benchmarks.contestants.{contestant.module}", task.model_dump_json(),
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        # The sandbox is probed once for all, as on a host that is in use.
-        env=os.environ | {"XDG_CACHE_HOME": str(cache)},
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(cache),
     )  # fmt: skip
     try:
         stdout, stderr = await process.communicate()
@@ -193,6 +193,13 @@ async def _in_child(contestant: Contestant, task: Task, cache: Path) -> Report:
         last = stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise NotRun(f"its process ended with {process.returncode}: {''.join(last)[:300]}")
     return Report.model_validate_json(stdout.splitlines()[-1])
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """As on a host that is in use: the sandbox is probed once for all, and bytecode compiled once, as
+    an installed package has it."""
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return env | {"XDG_CACHE_HOME": str(cache), "PYTHONPYCACHEPREFIX": str(cache / "bytecode")}
 
 
 def make_workspace(path: Path) -> None:

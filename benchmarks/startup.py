@@ -1,7 +1,6 @@
 """How long a person waits: for help, for a run's first model request, for the demo."""
 
 import asyncio
-import os
 import statistics
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from benchmarks.arena import make_workspace
+from benchmarks.arena import environment, make_workspace
 from benchmarks.model_server import ModelServer, Say
 from benchmarks.report import Section, spread
 
@@ -91,11 +90,4 @@ class _Place:
     def _environment(self) -> dict[str, str]:
         self._number += 1
         data = self._folder / f"data-{self._number}"
-        cache = self._folder / "cache"
-        # With compiled bytecode, as an installed package has it.
-        env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        return env | {
-            "IO_HARNESS_DATA": str(data),
-            "XDG_CACHE_HOME": str(cache),
-            "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
-        }
+        return environment(self._folder / "cache") | {"IO_HARNESS_DATA": str(data)}

@@ -37,7 +37,10 @@ class Activities:
 
     @activity.defn
     async def act(self, command: str) -> str:
-        return await asyncio.to_thread(in_shell, command, self._workspace)
+        return await asyncio.to_thread(self.run_command, command)
+
+    def run_command(self, command: str) -> str:
+        return in_shell(command, self._workspace)
 
 
 @workflow.defn
@@ -58,8 +61,11 @@ class BareRun:
 
 
 async def run(task: Task) -> Report:
+    return await play(task, Activities(task.workspace))
+
+
+async def play(task: Task, activities: Activities) -> Report:
     client = await connect(task.address)
-    activities = Activities(task.workspace)
     worker = Worker(
         client,
         task_queue=QUEUE,

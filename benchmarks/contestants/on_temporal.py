@@ -10,6 +10,7 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverse
 from temporalio.client import Client, Plugin, WorkflowFailureError, WorkflowHandle
 from temporalio.service import GrpcCompression
 
+from .sdk_metrics import endpoint
 from .task import Meter, Report, RunReport
 
 Handle = WorkflowHandle[Any, Any]
@@ -19,7 +20,10 @@ RUN_SECONDS = 3_000
 async def connect(address: str, plugins: Sequence[Plugin] = ()) -> Client:
     """All are connected in the way that is quickest on loopback."""
     return await Client.connect(
-        address, plugins=list(plugins), grpc_compression=GrpcCompression.NONE
+        address,
+        plugins=list(plugins),
+        runtime=endpoint().runtime,
+        grpc_compression=GrpcCompression.NONE,
     )
 
 
@@ -27,7 +31,7 @@ async def report(
     client: Client, worker: AbstractAsyncContextManager[object], starts: Sequence[Any]
 ) -> Report:
     """Start the runs while the worker works, and tell how they went."""
-    async with worker:
+    async with worker, endpoint().watched():
         meter = Meter()
         handles: list[Handle] = await asyncio.gather(*starts)
         return await finished(client, meter, handles)
@@ -37,11 +41,12 @@ async def finished(client: Client, meter: Meter, handles: Sequence[Handle]) -> R
     """Wait for the ends of all; what they cost is taken before their histories are looked at."""
     ends = await asyncio.gather(*(_end(handle) for handle in handles))
     told = meter.report(())
+    metrics = await endpoint().metrics()
     runs = [
         RunReport(outcome=end, **await _history(client, handle))
         for end, handle in zip(ends, handles, strict=True)
     ]
-    return told.model_copy(update={"runs": runs})
+    return told.model_copy(update={"runs": runs, "sdk": metrics})
 
 
 async def _end(handle: Handle) -> str:

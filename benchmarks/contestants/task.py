@@ -32,6 +32,19 @@ class RunReport(BaseModel):
     """Of the whole history, all continuations together."""
 
 
+class SdkMetrics(BaseModel):
+    """What Temporal's SDK says of its worker."""
+
+    activity_wait_ms: float
+    """Mean time from an activity's scheduling to its start (`activity_schedule_to_start_latency`)."""
+    workflow_task_wait_ms: float
+    """The same of workflow tasks."""
+    slots_used: int
+    """Most activities at a time, as seen every two seconds; by default the SDK has 100 slots."""
+    cache_misses: int
+    """Workflow tasks for which a run had to be replayed (`sticky_cache_miss`)."""
+
+
 class Report(BaseModel):
     runs: list[RunReport]
     peak_mib: float
@@ -44,6 +57,8 @@ class Report(BaseModel):
     """Resident memory before the first run."""
     held_mib: float = 0
     """Resident memory while all runs waited, where they do."""
+    sdk: SdkMetrics | None = None
+    """Of contestants on Temporal."""
 
 
 class Meter:

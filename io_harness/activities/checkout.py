@@ -1,5 +1,6 @@
 """Puts a snapshot's files on disk: afresh, or by setting back a copy that was changed."""
 
+import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,8 @@ class CopyPaths:
         partial.replace(self._state)
 
     def mark_dirty(self) -> None:
-        self.mark_clean("dirty")
+        if not self.clean_at("dirty"):
+            self.mark_clean("dirty")
 
     def _read_state(self) -> list[str]:
         try:
@@ -75,6 +77,7 @@ class CopyPaths:
             return []
 
 
+@functools.cache
 def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

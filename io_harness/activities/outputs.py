@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from io_harness.workflows.messages import Observation
 from io_harness.workflows.payloads import INLINE_OUTPUT_BYTES
@@ -93,13 +93,13 @@ class RunOutputs:
 
 
 class Recorder:
-    """Keeps the head and the tail of a UTF-8 stream in memory and the whole in a file."""
+    """Keeps the head and the tail of a UTF-8 stream in memory and, if it doesn't fit inline, the whole
+    in a file."""
 
     def __init__(self, directory: Path, inline_bytes: int) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._partial = directory / f"part-{secrets.token_hex(8)}"
-        self._file = open(self._partial, "xb")  # noqa: SIM115 - closed by __exit__
+        self._file: BinaryIO | None = None
         self._digest = hashlib.sha256()
         room = inline_bytes - _NOTE_BYTES
         self._inline = inline_bytes
@@ -121,8 +121,10 @@ class Recorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._file is None:
+            return
         self._file.close()
-        if error is not None or self.total <= self._inline:
+        if error is not None:
             self._partial.unlink()
             return
         self.handle = f"out-{self._digest.hexdigest()[:16]}"
@@ -131,7 +133,12 @@ class Recorder:
     def write(self, data: bytes) -> None:
         """Append UTF-8 text, cut at any byte."""
         kept = data[: max(KEPT_BYTES - self.total, 0)]
-        self._file.write(kept)
+        if self._file is None and self.total + len(data) > self._inline:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._file = self._partial.open("xb")
+            self._file.write(self._head)  # which is all that came so far
+        if self._file is not None:
+            self._file.write(kept)
         self._digest.update(kept)
         self.total += len(data)
         if len(self._head) <= self._inline:

@@ -13,7 +13,8 @@ WORKSPACE_POLICY = ".io-harness/policy.yaml"
 """Rules that come with the source. They are read from the run's first snapshot, so that the agent
 can't change them, and can only narrow."""
 
-_KEPT = 256
+_KEPT = 4_096
+"""Runs whose policy file is remembered: more than a worker has at once, for one costs git processes."""
 
 
 async def workspace_policy(store: SnapshotStore, base: str) -> Policy | None:

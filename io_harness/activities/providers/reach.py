@@ -19,7 +19,7 @@ from io_harness.workflows.policy import Policy
 from .registry import ModelConfigError, base_url_of
 from .wire import Wire
 
-_KEPT = 32
+_KEPT = 256
 _IDLE_SECONDS = 300.0
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic_core import to_json
 
 from io_harness.sandbox.egress import Reason
 from io_harness.sandbox.egress.client import EgressRefused
@@ -88,11 +89,15 @@ class Wire:
             connect=CONNECT_SECONDS, read=idle_seconds, write=idle_seconds, pool=None
         )
         decoder = SseDecoder()
-        headers = {**endpoint.headers, "accept": "text/event-stream"}
+        headers = {
+            **endpoint.headers,
+            "accept": "text/event-stream",
+            "content-type": "application/json",
+        }
         async with (
             _failures(endpoint, idle_seconds),
             self.client.stream(
-                "POST", endpoint.url(path), json=body, headers=headers, timeout=timeout
+                "POST", endpoint.url(path), content=to_json(body), headers=headers, timeout=timeout
             ) as response,
         ):
             await _require_stream(response, endpoint)
