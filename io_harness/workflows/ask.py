@@ -64,11 +64,11 @@ async def ask(
         _tell(pending, decision)
     if expired:
         state.clock()
-    if expired and approval.on_expiry == "end_run":
-        raise RunEnded(
-            Outcome.APPROVAL_EXPIRED,
-            f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
-        )
+        if approval.on_expiry == "end_run":
+            raise RunEnded(
+                Outcome.APPROVAL_EXPIRED,
+                f"nobody decided within {approval.seconds} s: {asked[0][1].target}",
+            )
     return decisions
 
 

@@ -149,12 +149,16 @@ async def test_a_cancel_at_any_moment_of_the_starts_ends_the_run(
     start: Start, kinds: Kinds
 ) -> None:
     kinds.add("sleeper", turn(call("run_command", command="sleep 60")))
-    for moment in range(6):
+
+    async def cancelled_after(seconds: float) -> Outcome:
         spawned = call("spawn_agents", agents=[task("sleeper")] * 5)
         run = await start(turn(spawned), containment=TREE, agents=kinds.all)
-        await asyncio.sleep(0.3 * moment)
+        await asyncio.sleep(seconds)
         await run.cancel()
-        assert (await run.result()).outcome is Outcome.CANCELLED
+        return (await run.result()).outcome
+
+    ended = await asyncio.gather(*(cancelled_after(0.3 * moment) for moment in range(6)))
+    assert set(ended) == {Outcome.CANCELLED}
 
 
 async def test_a_reset_before_the_spawn_starts_the_same_agent_anew(
