@@ -55,7 +55,7 @@ def lines_of(diff: str) -> Iterator[Line]:
     """Every line. What is not understood is a note, never lost."""
     old = new = 0  # numbers of the next lines
     olds = news = 0  # lines that the hunk still has
-    for text in diff.split("\n")[: -1 if diff.endswith("\n") else None]:
+    for text in diff.removesuffix("\n").split("\n") if diff else ():
         kind = _SIGNS.get(text[:1]) if olds or news else None
         if found := _HUNK.match(text):
             old, olds = int(found[1]), int(found[2] or 1)

@@ -30,7 +30,7 @@ class Chapter:
             return (
                 "The system prompt, the tools, the goal, the summary, and the turns that were kept."
             )
-        return f"All that call {self.before.step} was sent, its reply, and {more}."
+        return f"All that step {self.before.step} was sent, its reply, and {more}."
 
     @property
     def own_calls(self) -> tuple[ToolCall | MalformedToolCall, ...]:

@@ -33,6 +33,10 @@ def test_no_text_is_lost_and_nothing_raises(text: str) -> None:
     assert [line.whole for file in files_of(text) for line in file.lines] == heads
 
 
+def test_nothing_is_no_file() -> None:
+    assert files_of("") == []
+
+
 def test_names_of_files() -> None:
     diff = (
         "diff --git a/with space.py b/with space.py\nnew file mode 100644\n"

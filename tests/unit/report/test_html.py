@@ -101,7 +101,7 @@ def test_what_a_reviewer_looks_for_is_there() -> None:
         "memory partial", "Keep the name.", "Write the docs.", "history (2 parts)", "$0.0369",
         "2 != 5", "RateLimited", "You carry out one task.", "Change a file.",
         "Make add right. It subtracts. Keep to this: - Keep the name.",
-        "All that call 1 was sent, its reply, and the results of edit_file, run_command, read_file",
+        "All that step 1 was sent, its reply, and the results of edit_file, run_command, read_file",
     ):  # fmt: skip
         assert wanted in read, wanted
 
