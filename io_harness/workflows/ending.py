@@ -56,8 +56,7 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
             return
         case "passed":
             await _land(state)
-            words = "verified" if state.lineage else "verified and landed"
-            raise RunEnded(Outcome.SUCCESS, words)
+            raise RunEnded(Outcome.SUCCESS, _success(state))
         case "errored" | "failed" if again and _did_not_run(report):
             raise RunEnded(
                 Outcome.ESCALATED,
@@ -68,6 +67,14 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
             return
         case _:
             assert_never(report.verdict)
+
+
+def _success(state: RunState) -> str:
+    if state.lineage is not None:
+        return "verified"
+    if isinstance(state.landing, Landed) and state.landing.mixed:
+        return "verified and landed beside other changes, with which it was not verified"
+    return "verified and landed"
 
 
 def _did_not_run(report: VerificationReport) -> bool:

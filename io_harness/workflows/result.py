@@ -134,6 +134,9 @@ class Landed(Record):
     diff: str
     """Unified diff, capped."""
     diff_omitted_bytes: int = 0
+    mixed: bool = False
+    """What is there now was not verified as a whole: the change went in beside other ones. The source
+    moved meanwhile, or a branch lacks what no commit of the source held."""
 
 
 class LandConflict(Record):

@@ -65,6 +65,7 @@ async def _attempt(
     store: SnapshotStore, given: LandInput, source: DirectorySource, directory: Path, scratch: Git
 ) -> Landed | LandConflict | Moved:
     assert scratch.index is not None
+    scratch.index.unlink(missing_ok=True)  # it holds what an attempt before was to write
     now = await _tree_now(store, given.run.key, source, directory, scratch)
     planned = await store.ref(given.run.key, "landing")
     if planned is None:
@@ -89,7 +90,8 @@ async def _attempt(
             f"landing: {error}; nothing was changed. Let the worker write there and land again, or "
             f"take the work from the snapshot {given.head}",
         ) from error
-    return await landed(store, "apply", str(directory), f"{planned}^", planned)
+    mixed = merged.tree != await store.tree_of(given.head)
+    return await landed(store, "apply", str(directory), f"{planned}^", planned, mixed=mixed)
 
 
 async def _tree_now(

@@ -50,7 +50,11 @@ async def land_on_branch(
                 return LandConflict(paths=(), reason=f"branch {name} can't be made: {error}")
             else:
                 raise
-    return await landed(store, "branch", name, given.base, given.head)
+    prefix = directory.relative_to(repository.top).as_posix()
+    within = "^{tree}" if prefix == "." else f":{prefix}"
+    lands = await resolved(user, f"refs/heads/{name}{within}")
+    mixed = lands != await store.tree_of(given.head)
+    return await landed(store, "branch", name, given.base, given.head, mixed=mixed)
 
 
 async def _commit_beside(
@@ -130,7 +134,8 @@ async def push_branch(
         if "stale info" in error.stderr:
             return _taken(name)
         raise _explained(error, source.url) from error
-    return await landed(store, "branch", name, given.base, given.head)
+    mixed = await store.tree_of(planned) != await store.tree_of(given.head)
+    return await landed(store, "branch", name, given.base, given.head, mixed=mixed)
 
 
 def dated(git: Git) -> Git:

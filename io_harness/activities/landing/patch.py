@@ -1,6 +1,9 @@
 """Lands as a patch file."""
 
 import asyncio
+import errno
+import os
+import secrets
 from pathlib import Path
 
 from io_harness.activities.store import SnapshotStore
@@ -17,18 +20,36 @@ async def land_as_patch(
     """Write the change as `git apply` reads it. A file of other content that is there stays."""
     patch = await store.patch(given.base, given.head)
     path = Path(landing.path)
-    if path.exists():
-        if await asyncio.to_thread(path.read_bytes) != patch:
-            return LandConflict(
-                paths=(str(path),),
-                reason=f"{path} exists and holds something else; move it away, or name another file",
-            )
-    else:
-        await asyncio.to_thread(_write, path, patch)
+    if not await asyncio.to_thread(_written, path, patch):
+        return LandConflict(
+            paths=(str(path),),
+            reason=f"{path} exists and holds something else; move it away, or name another file",
+        )
     return await landed(store, "patch", str(path), given.base, given.head)
 
 
-def _write(path: Path, patch: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(patch)
-    partial.replace(path)
+def _written(path: Path, patch: bytes) -> bool:
+    """Whether the file holds the patch now. One that is there is never replaced or written through."""
+    partial = path.with_name(f".io-harness-{secrets.token_hex(8)}.patch")
+    try:
+        with partial.open("xb") as file:
+            file.write(patch)
+        _put(partial, path)
+    except FileExistsError:
+        return path.is_file() and path.read_bytes() == patch
+    finally:
+        partial.unlink(missing_ok=True)
+    return True
+
+
+def _put(partial: Path, path: Path) -> None:
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        partial.rename(path)  # a file system without hard links

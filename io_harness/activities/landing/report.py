@@ -11,7 +11,13 @@ SHOWN_DIFF_BYTES = 32 * 1024
 
 
 async def landed(
-    store: SnapshotStore, mode: Literal["apply", "branch", "patch"], where: str, old: str, new: str
+    store: SnapshotStore,
+    mode: Literal["apply", "branch", "patch"],
+    where: str,
+    old: str,
+    new: str,
+    *,
+    mixed: bool = False,
 ) -> Landed:
     """The report of a landing that turned the tree `old` into `new` at `where`."""
     changes = await store.changes(old, new)
@@ -23,4 +29,5 @@ async def landed(
         files_omitted=len(changes[SHOWN_CHANGES:]),
         diff=diff,
         diff_omitted_bytes=omitted,
+        mixed=mixed,
     )

@@ -183,7 +183,11 @@ def _remove_empty_parents(root: bytes, path: bytes) -> None:
 
 
 def _found(root: bytes, path: bytes) -> Version | None:
-    """What is at `path`, as git would record it; a folder or a link above it counts as nothing."""
+    """What is at `path`, as git would record it; a folder or a link above it counts as nothing.
+
+    Raises:
+        Moved: it is no file, such as a pipe, which would have to be waited for.
+    """
     at = os.path.join(root, path)
     if os.path.dirname(at) != _existing_folder(root, path):
         return None
@@ -196,6 +200,8 @@ def _found(root: bytes, path: bytes) -> Version | None:
     if stat.S_ISLNK(info.st_mode):
         target = os.readlink(at)
         return Version("120000", _blob_id(len(target), [target]))
+    if not stat.S_ISREG(info.st_mode):
+        raise Moved(shown(path))
     mode = "100755" if info.st_mode & 0o100 else "100644"
     with open(at, "rb") as file:
         return Version(mode, _blob_id(info.st_size, iter(lambda: file.read(1 << 20), b"")))

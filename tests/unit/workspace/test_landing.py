@@ -84,6 +84,7 @@ async def test_apply_writes_only_what_changed(run: Any, source: Path) -> None:
     made = await run({"app.py": APP.replace("two", "TWO"), "pkg/new.py": "n\n", "README.md": None})
     landed = await made.land()
     assert isinstance(landed, Landed)
+    assert not landed.mixed
     assert files(source) == {
         "app.py": APP.replace("two", "TWO"),
         "pkg/new.py": "n\n",
@@ -166,7 +167,9 @@ async def test_the_source_moved_and_the_change_merges(run: Any, source: Path) ->
     made = await run({"app.py": APP.replace("one", "ONE")})
     (source / "app.py").write_text(APP.replace("five", "FIVE"))
     (source / "users.txt").write_text("mine\n")
-    assert isinstance(await made.land(), Landed)
+    landed = await made.land()
+    assert isinstance(landed, Landed)
+    assert landed.mixed
     assert files(source) == {
         "README.md": "read me\n",
         "app.py": APP.replace("one", "ONE").replace("five", "FIVE"),
@@ -191,6 +194,14 @@ async def test_both_made_the_same_change(run: Any, source: Path) -> None:
     landed = await made.land()
     assert isinstance(landed, Landed)
     assert landed.files == ()
+
+
+async def test_a_pipe_in_the_way_is_a_conflict_and_not_waited_for(run: Any, source: Path) -> None:
+    made = await run({"new": "x\n"})
+    os.mkfifo(source / "new")
+    outcome = await made.land()
+    assert isinstance(outcome, LandConflict)
+    assert outcome.paths == ("new",)
 
 
 async def test_an_ignored_file_in_the_way_is_a_conflict(run: Any, source: Path) -> None:
@@ -272,6 +283,7 @@ async def test_branch_commits_on_head_and_touches_nothing_else(run: Any, source:
     landed = await made.land()
     assert isinstance(landed, Landed)
     assert landed.where == "io-harness/run"
+    assert landed.mixed, "verified with the draft, which the branch lacks"
     assert (files(source), (source / ".git" / "index").read_bytes()) == before
     assert git(source, "rev-parse", "io-harness/run^") == git(source, "rev-parse", "main")
     assert git(source, "diff", "--stat", "--name-only", "main", "io-harness/run") == "app.py"
@@ -325,7 +337,9 @@ async def test_branch_of_a_folder_of_a_repository(run: Any, source: Path) -> Non
     git(source, "commit", "-q", "-m", "pkg")
     landing = {"mode": "branch", "name": "b"}
     made = await run({"a.py": "b\n"}, source / "pkg", landing=landing)
-    assert isinstance(await made.land(), Landed)
+    landed = await made.land()
+    assert isinstance(landed, Landed)
+    assert not landed.mixed
     assert git(source, "diff", "--name-only", "main", "b") == "pkg/a.py"
 
 
@@ -400,6 +414,11 @@ async def test_patch_keeps_a_file_that_is_there(run: Any, tmp_path: Path) -> Non
     file.write_text("precious")
     assert isinstance(await made.land(), LandConflict)
     assert file.read_text() == "precious"
+    file.rename(tmp_path / "kept")
+    file.symlink_to(tmp_path / "elsewhere")
+    assert isinstance(await made.land(), LandConflict)
+    assert not (tmp_path / "elsewhere").exists()
+    assert {each.name for each in tmp_path.iterdir()} == {"data", "kept", "out.patch", "source"}
 
 
 # --- approval, checks before a run ----------------------------------------------------------------
