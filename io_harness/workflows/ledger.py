@@ -47,6 +47,11 @@ class Share(Record):
         usd = (self.usd or Decimal(0)) + (more.usd or Decimal(0)) if both else None
         return Share(tokens=self.tokens + more.tokens, usd=usd)
 
+    def half(self) -> "Share":
+        return Share(
+            tokens=self.tokens // 2, usd=None if self.usd is None else part_of(self.usd, 2)
+        )
+
 
 class ShareRefused(ValueError):
     """The share doesn't fit what is left. Says which cap is in the way."""
@@ -112,8 +117,21 @@ class Ledger(Record):
         known, as of an agent that was killed from outside; the whole share then counts."""
         if spent is None:
             spent = Spend(usage=Usage(input=share.tokens), usd=share.usd or Decimal(0))
-        freed = self.reserved.plus(Share(tokens=-share.tokens, usd=-(share.usd or Decimal(0))))
-        return self.model_copy(update={"reserved": freed, "descendants": self.descendants + spent})
+        freed = self.freed(share)
+        return freed.model_copy(update={"descendants": self.descendants + spent})
+
+    def hold_all_but(self, kept: Share) -> "tuple[Ledger, Share]":
+        """Set aside what is left, but for what sub-agents may still be granted, and give it too: the
+        spend of a model call is booked at its end, and they may ask meanwhile."""
+        left = self.usd_left
+        usd = None if left is None else left - (kept.usd or 0)
+        held = Share(tokens=self.tokens_left - kept.tokens, usd=usd)
+        return self.reserve(held), held
+
+    def freed(self, share: Share) -> "Ledger":
+        """The ledger without the share's reservation."""
+        less = Share(tokens=-share.tokens, usd=-(share.usd or Decimal(0)))
+        return self.model_copy(update={"reserved": self.reserved.plus(less)})
 
     def time_to_share(self, wall_seconds: float) -> None:
         """Whether a sub-agent that starts so long after the run's start could still do anything.

@@ -6,7 +6,7 @@ from temporalio.exceptions import ActivityError
 
 from . import calls
 from .ended import RunEnded, failure_code, failure_detail, failure_text, reraise_cancel, timed_out
-from .ledger import input_bound
+from .ledger import Share, input_bound
 from .payloads import CompleteInput, Completion, ModelFailure, TranscriptMark, Used
 from .result import Outcome
 from .state import RunState
@@ -92,6 +92,11 @@ async def _attempt(
     counted = state.counted_tokens or state.prompt_tokens
     bound, price = input_bound(counted, uncounted), state.admitted.prices[state.model]
     ceiling = state.ledger.model_call(input_tokens=bound, model=model, price=price)
+    spare = state.ledger.spare(input_tokens=bound, output_tokens=ceiling, price=price)
+    held = Share(tokens=0)
+    if state.children.running:
+        spare = spare.half()  # the other half is for them, if they ask
+        state.ledger, held = state.ledger.hold_all_but(spare)
     arg = CompleteInput(
         run=state.scope,
         step=state.step + 1,
@@ -99,11 +104,14 @@ async def _attempt(
         transcript=mark,
         model=state.model,
         max_output_tokens=ceiling,
-        spare=state.ledger.spare(input_tokens=bound, output_tokens=ceiling, price=price),
+        spare=spare,
     )
     options = calls.Options(attempt_seconds=model.options.seconds + 30, total_seconds=seconds_left)
     what = "fold the transcript" if purpose == "fold" else f"step {state.step + 1}"
-    return await calls.complete(arg, options, f"{what}: {model.provider}/{model.name}")
+    try:
+        return await calls.complete(arg, options, f"{what}: {model.provider}/{model.name}")
+    finally:
+        state.ledger = state.ledger.freed(held)
 
 
 def _label(state: RunState) -> str:

@@ -18,7 +18,7 @@ PRICE = Price(input=Decimal(2), output=Decimal(9), cache_write=Decimal(3))
 TOKENS = 150_000
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["call", "call", "spawn", "ask", "return", "die"]),
+        st.sampled_from(["call", "begin", "finish", "spawn", "ask", "return", "die"]),
         st.integers(0, 9),
         st.integers(1, 40_000),
     ),
@@ -32,14 +32,25 @@ class Agent:
     parent: "Agent | None" = None
     share: Share = field(default_factory=lambda: Share(tokens=0))
     children: list["Agent"] = field(default_factory=list)
+    under_way: tuple[Spend, Share] | None = None
+    """A model call: what it will have spent, and what the ledger holds for it."""
 
-    def call(self, amount: int) -> Spend:
-        """Spends as much as the ledger permits, at the dearest price of the input."""
+    def begin(self, amount: int) -> None:
+        """A call that spends as much as the ledger permits, at the dearest price of the input, after
+        attempts that failed and took all that they might."""
         output = self.ledger.model_call(input_tokens=amount, model=MODEL, price=PRICE)
-        used = Usage(cache_write=amount, output=output)
-        usd = (3 * Decimal(amount) + 9 * Decimal(output)) / 1_000_000
-        self.ledger = self.ledger.settle(used, usd)
-        return Spend(usage=used, usd=usd)
+        spare = self.ledger.spare(input_tokens=amount, output_tokens=output, price=PRICE).half()
+        self.ledger, held = self.ledger.hold_all_but(spare)
+        used = Usage(cache_write=amount, output=output + spare.tokens)
+        usd = (3 * Decimal(amount) + 9 * Decimal(output)) / 1_000_000 + (spare.usd or 0)
+        self.under_way = Spend(usage=used, usd=usd), held
+
+    def finish(self) -> Spend:
+        if self.under_way is None:
+            return Spend()
+        (spent, held), self.under_way = self.under_way, None
+        self.ledger = self.ledger.freed(held).settle(spent.usage, spent.usd)
+        return spent
 
     def spawn(self, amount: int) -> "Agent":
         share = Share(tokens=amount, usd=Decimal(amount) / 200_000)
@@ -55,7 +66,7 @@ class Agent:
 
     def end(self, *, returns: bool) -> bool:
         """Whether it could: an agent ends after its sub-agents, and the root stays."""
-        if self.parent is None or self.children:
+        if self.parent is None or self.children or self.under_way:
             return False
         spent = self.ledger.spend + self.ledger.descendants
         self.parent.ledger = self.parent.ledger.give_back(self.share, spent if returns else None)
@@ -76,12 +87,19 @@ def test_no_tree_passes_its_ceiling(
         agent = alive[which % len(alive)]
         with contextlib.suppress(BudgetEnded, ShareRefused):
             match act:
-                case "call":
-                    really += agent.call(amount)
-                case "spawn":
+                case "call" if not agent.under_way:
+                    agent.begin(amount)
+                    really += agent.finish()
+                case "begin" if not agent.under_way:
+                    agent.begin(amount)
+                case "finish":
+                    really += agent.finish()
+                case "spawn" if not agent.under_way:
                     alive.append(agent.spawn(amount))
                 case "ask":
                     agent.ask(amount)
+                case "call" | "begin" | "spawn":
+                    pass  # its loop is in a model call
                 case _ if agent.end(returns=act == "return"):
                     alive.remove(agent)
         assert really.usage.total <= root.ledger.tokens_committed <= min(tokens, TOKENS)
