@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Literal, assert_never
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
@@ -207,10 +206,15 @@ def approval(pending: PendingApproval, run: str | None = None) -> RenderableType
         + by,
         style="dim",
     )
-    return Group(Text(), head, why, Padding(preview(request), (0, 0, 0, 2), expand=False))
+    return Group(Text(), head, why, _indented(preview(request)))
 
 
-def preview(request: ApprovalRequest) -> RenderableType:
+def _indented(text: Text) -> Text:
+    """Two columns to the right, with nothing added at the ends of lines: they may be copied."""
+    return Text("\n").join(Text("  ").append_text(line) for line in text.split("\n"))
+
+
+def preview(request: ApprovalRequest) -> Text:
     match request.preview_kind:
         case "diff":
             return diff(request.preview)

@@ -40,8 +40,8 @@ async def test_a_request_is_listed_shown_and_approved(
     assert "Make &lt;b&gt;add&lt;/b&gt; add." in listed
     path = f"/requests/{asked}/{run.id}"
     shown = (await person.get(path)).text
-    assert '<span class="removed">-    return a - b' in shown
-    assert '<span class="added">+    return a + b' in shown
+    assert '<span class="diff-removed">-    return a - b' in shown
+    assert '<span class="diff-added">+    return a + b' in shown
     assert "of layer" in shown
     assert f"http://ui.example/{run.id}" in shown
     done = await form(person, path, verdict="approve", reason="looks right")
