@@ -1,5 +1,6 @@
 """Each metric and label that the dashboard asks for is one that a worker exposes."""
 
+import asyncio
 import json
 import re
 import signal
@@ -7,11 +8,12 @@ import socket
 import time
 import urllib.request
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from scripts.dashboard import FILE, render
+from tests.fakes.provider import FakeProvider
+from tests.fakes.script import Fail
 
 from .conftest import Recorded, Shell, wait_for_line
 
@@ -54,17 +56,28 @@ def test_the_file_is_current() -> None:
     assert FILE.read_text(encoding="utf-8") == render(), "run: uv run python -m scripts.dashboard"
 
 
-@pytest.mark.timeout(300)
-def test_a_worker_exposes_what_the_dashboard_shows(shell: Shell, recorded: Recorded) -> None:
+async def test_a_worker_exposes_what_the_dashboard_shows(shell: Shell, recorded: Recorded) -> None:
+    async with FakeProvider(Fail(503), Fail(401)) as fake:
+        labels = await asyncio.to_thread(exposed, shell, recorded(TURNS), fake.url)
+    asked = [(metrics_of(expression), expression) for expression in expressions()]
+    assert len(asked) > 15
+    for metrics, expression in asked:
+        assert len(metrics) == 1, expression
+        assert metrics[0] in labels, expression
+        for label in labels_asked(expression):
+            assert label in labels[metrics[0]], (label, expression)
+
+
+def exposed(shell: Shell, model: str, failing: str) -> dict[str, set[str]]:
+    """Labels by metric, after a run with this model and one whose provider, at that address, fails."""
     port = free_port()
     worker = shell.start("up", "--metrics", str(port))
     wait_for_line(worker, "working on the task queue", stderr=True)
     # Started for the worker alone: a run that is followed is worked on by its follower too.
     for more in (
-        ("--model", recorded(TURNS)),
-        ("--model", "openai-compatible/none", "--set", "model.base_url=http://127.0.0.1:9/v1",
-         "--set", "budget.wall_seconds=4"),
-    ):  # fmt: skip
+        ("--model", model),
+        ("--model", "openai-compatible/none", "--set", f"model.base_url={failing}/v1"),
+    ):
         started = shell.run(
             "run", "--detach", "--goal", "g", "-w", ".", "--policy", "unattended", "--verify", "true",
             *more,
@@ -75,13 +88,7 @@ def test_a_worker_exposes_what_the_dashboard_shows(shell: Shell, recorded: Recor
         time.sleep(0.2)
     labels = labels_of(scrape(address))
     shell.end(worker, signal.SIGINT)
-    asked = [(metrics_of(expression), expression) for expression in expressions()]
-    assert len(asked) > 15
-    for metrics, expression in asked:
-        assert len(metrics) == 1, expression
-        assert metrics[0] in labels, expression
-        for label in labels_asked(expression):
-            assert label in labels[metrics[0]], (label, expression)
+    return labels
 
 
 def metrics_of(expression: str) -> list[str]:
