@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import signal
-import socket
 import time
 import urllib.request
 
@@ -12,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from scripts.dashboard import FILE, render
+from tests.crash.servers import free_port
 from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Fail
 
@@ -38,13 +38,6 @@ reply:
 METRIC = re.compile(r"\b((?:io_harness|gen_ai|temporal)_[a-z_]+)(?=[\[{)]|$)")
 GROUPED = re.compile(r"by \(([^)]*)\)")
 FILTERED = re.compile(r"\{(\w+)!?=")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
 
 
 def expressions() -> list[str]:

@@ -15,16 +15,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from io_harness.server import running_server
 
 from .conftest import Recorded, Shell
-
-DONE = """\
-expect:
-- {role: user, contains: [greet]}
-reply:
-  parts:
-  - {kind: tool_call, id: c1, name: write_file, arguments: {path: new.txt, content: "hello\\n"}}
-  - {kind: tool_call, id: c2, name: finish, arguments: {summary: written}}
-  finish: tool_use
-"""
+from .test_commands import WRITE
 
 
 def contract(shell: Shell, recorded: Recorded) -> str:
@@ -33,7 +24,7 @@ def contract(shell: Shell, recorded: Recorded) -> str:
         "workspace": {"kind": "directory", "path": str(shell.cwd)},
         "verification": {"kind": "command", "run": "test -f new.txt"},
         "policy": "unattended",
-        "model": {"provider": "replay", "name": "r", "base_url": recorded(DONE).partition("/")[2]},
+        "model": {"provider": "replay", "name": "r", "base_url": recorded(WRITE).partition("/")[2]},
     }
     file = shell.cwd.parent / "task.yaml"
     file.write_text(yaml.safe_dump(fields))

@@ -15,9 +15,9 @@ from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import RunResult
 from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Call, Say
+from tests.unit.providers.conftest import APIS
 
 FINISH = Say(calls=(Call("finish", {"summary": "done"}, id="end"),))
-PATHS = {"anthropic": "", "openai": "/v1", "openai-responses": "/v1", "openrouter": "/api/v1"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def model_of(fake: FakeProvider, api: str = "openai", **more: object) -> dict[st
     return {
         "provider": api,
         "name": "fake",
-        "base_url": fake.url + PATHS[api],
+        "base_url": fake.url + APIS[api],
         "api_key": "env:OPENAI_API_KEY",
         "price": {"input": 1, "output": 2},
         **more,

@@ -30,7 +30,7 @@ from io_harness.workflows.messages import (
     ToolMessage,
     UserMessage,
 )
-from tests.unit.providers.conftest import ask
+from tests.unit.providers.conftest import APIS, ask
 
 PACKAGE = "@copilotkit/aimock@1.43.0"
 INSTALL_SECONDS = 120
@@ -60,7 +60,6 @@ FIXTURES = {
         },
     ]
 }  # fmt: skip
-APIS = {"anthropic": "", "openai": "/v1", "openai-responses": "/v1"}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +101,7 @@ def aimock(
         server.wait(10)
 
 
-@pytest.fixture(params=APIS)
+@pytest.fixture(params=("anthropic", "openai", "openai-responses"))
 async def provider(
     request: pytest.FixtureRequest, aimock: str, monkeypatch: pytest.MonkeyPatch
 ) -> Provider:
