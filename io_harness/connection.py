@@ -189,7 +189,7 @@ async def _connected(config: ClientConnectConfig, extras: _Extras) -> Client:
         async with asyncio.timeout(_CONNECT_SECONDS):
             client = await Client.connect(**merged, **extras, grpc_compression=compression)
             await _check_namespace(client)
-    except (RPCError, RuntimeError, TimeoutError) as error:
+    except (RPCError, RuntimeError, TimeoutError, ValueError) as error:
         raise ConnectionFailed(_told(target, error)) from error
     return client
 

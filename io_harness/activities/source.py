@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never
@@ -165,7 +166,11 @@ async def _stage_tracked_though_ignored(
 def _is_plain(root: bytes, name: bytes) -> bool:
     """Whether a file or link is there, and below real folders only."""
     at = os.path.join(root, name)
-    if not os.path.lexists(at) or (os.path.isdir(at) and not os.path.islink(at)):
+    try:
+        mode = os.lstat(at).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
         return False
     while (at := os.path.dirname(at)) != root:
         if os.path.islink(at):

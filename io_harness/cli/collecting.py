@@ -12,6 +12,7 @@ from io_harness.activities.prepare import namespace_id
 from io_harness.activities.settings import Settings
 from io_harness.activities.shared_store import store_of
 from io_harness.connection import connect
+from io_harness.data_dir import usable
 from io_harness.workflows.keys import key_stem, run_key
 
 from .exits import CommandFailed, Exit
@@ -23,6 +24,7 @@ async def collect_garbage(
     run_days: float, copy_days: float, *, dry_run: bool, as_json: bool
 ) -> Exit:
     settings = Settings.from_env()
+    usable(settings.data_dir)
     store = store_of(settings)
     ages = Ages(run_days=run_days, copy_days=copy_days)
     kept = await kept_runs(settings, store)

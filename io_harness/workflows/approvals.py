@@ -115,9 +115,11 @@ class ApprovalBook:
             return
         self._pending[pending.id] = pending
         early = self._early.pop(pending.id, None)
-        if early is not None:
+        if early is not None and fits(early, pending):
             self._decided[pending.id] = early
             self._record(early, now, "applied")
+        elif early is not None:
+            self._record(early, now, "stale")
 
     def take_early(self, request_id: str) -> Decision | None:
         """The early decision that names the request, which is another run's to carry out."""
@@ -140,6 +142,7 @@ class ApprovalBook:
         if not fits(decision, pending):
             raise UnknownRequest(
                 f"request {decision.request} does not take the verdict {decision.verdict!r}"
+                + (" with other arguments" if decision.edit is not None else "")
             )
 
     def decide(self, decision: Decision, now: float) -> None:
@@ -182,7 +185,9 @@ class ApprovalBook:
 
 
 def fits(decision: Decision, pending: PendingApproval) -> bool:
-    """Whether the request takes the verdict."""
+    """Whether the request takes the verdict, and other arguments where the decision brings some."""
+    if decision.edit is not None and pending.request.act in ("land", "question", "retry"):
+        return False
     if pending.request.act == "retry":
         return decision.verdict in ("retry", "skip", "abort")
     return decision.verdict in ("approve", "deny")

@@ -40,7 +40,11 @@ async def land_on_branch(
     if await resolved(user, f"refs/heads/{name}") is None:
         made = await _commit_beside(store, given, repository, user, directory)
         if isinstance(made, Conflict):
-            return LandConflict(paths=made.paths, reason=made.reason)
+            reason = (
+                f"{made.reason}; a branch begins at the last commit: commit first what the work "
+                "changes and no commit holds"
+            )
+            return LandConflict(paths=made.paths, reason=reason)
         try:
             await user.run("update-ref", f"refs/heads/{name}", made, _ABSENT)
         except GitError as error:

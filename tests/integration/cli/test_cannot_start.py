@@ -33,6 +33,20 @@ def test_a_namespace_that_is_not_there(shared: Shell) -> None:
         assert (done.code, "nowhere" in done.err) == (8, True), done.err
 
 
+@pytest.mark.parametrize(
+    ("command", "variable", "value", "code"),
+    [
+        (("list",), "TEMPORAL_ADDRESS", "127.0.0.1:99999", 8),
+        (("gc", "--dry-run"), "IO_HARNESS_DATA", "/dev/null/x", 9),
+    ],
+)
+def test_a_setting_that_nothing_can_be_done_with(
+    shared: Shell, command: tuple[str, ...], variable: str, value: str, code: int
+) -> None:
+    done = run(shared, *command, **{variable: value})
+    assert (done.code, variable in done.err, value in done.err) == (code, True, True), done.err
+
+
 def test_a_server_that_accepts_and_says_nothing(shared: Shell) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -54,6 +54,31 @@ def test_the_first_decision_wins_and_the_second_is_logged() -> None:
     assert (settled.verdict, settled.by) == ("deny", "ann")
 
 
+@pytest.mark.parametrize(
+    ("act", "verdict", "more"),
+    [
+        ("write", "retry", {}),
+        ("retry", "approve", {}),
+        ("land", "approve", {"edit": {"path": "x"}}),
+    ],
+)
+def test_what_a_request_does_not_take_decides_nothing_whenever_it_comes(
+    act: str, verdict: str, more: dict[str, object]
+) -> None:
+    asked = pending(act=act)
+    decision = say(verdict, asked.id, **more)
+    early, late = ApprovalBook(), ApprovalBook()
+    early.decide(decision, 0)
+    early.open(asked, 1)
+    late.open(asked, 0)
+    late.decide(decision, 1)
+    for book in (early, late):
+        assert not book.decided((asked.id,))
+        assert book.log[-1].effect == "stale"
+        with pytest.raises(UnknownRequest, match="does not take"):
+            book.check(decision)
+
+
 def test_an_early_decision_takes_effect_only_for_the_very_request_it_names() -> None:
     book, asked = ApprovalBook(), pending()
     other = ApprovalBook.request_id(3, 1, request(digest="b" * 64))

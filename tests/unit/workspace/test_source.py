@@ -244,6 +244,10 @@ async def test_tracked_files_are_kept_even_if_ignored(
         (source / name).write_text(name)
     git(source, "add", "-f", "build/keep.txt", "node_modules/vendored.js")
     git(source, "commit", "-q", "-m", "tracked though ignored")
+    (source / "build" / "pipe").touch()
+    git(source, "add", "-f", "build/pipe")
+    (source / "build" / "pipe").unlink()
+    os.mkfifo(source / "build" / "pipe")
     base = await begin(store, settings, contract_for(source))
     assert await names(store, base) == [
         ".gitignore", "README.md", "app.py", "build/keep.txt", "node_modules/vendored.js",
