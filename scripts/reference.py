@@ -65,6 +65,15 @@ ENVIRONMENT = {
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "`true` puts prompts, replies, arguments and "
     "outputs into spans.",
     "SSL_CERT_FILE": "Certificate authorities that the worker trusts, instead of the usual ones.",
+    "GIT_AUTHOR_NAME": "Author of the agent's commits; by default `io-harness`. `GIT_AUTHOR_EMAIL` is "
+    "the address.",
+    "GIT_SSH_COMMAND": "How the worker's git reaches workspaces by ssh; by default "
+    "`ssh -o BatchMode=yes`. `SSH_AUTH_SOCK`, `GIT_ASKPASS`, `SSH_ASKPASS`, `GIT_SSL_CAINFO` and the "
+    "variables of proxies (`HTTPS_PROXY` and the like) reach it too.",
+    "XDG_DATA_HOME": "Holds the folder `io-harness` where `IO_HARNESS_DATA` is not set; by default "
+    "`~/.local/share`.",
+    "XDG_CACHE_HOME": "Holds what the probe of the sandbox found on this host; by default `~/.cache`.",
+    "EDITOR": "What `approve --edit` opens; `VISUAL` goes before it.",
     "NO_COLOR": "No colours.",
 }
 """Every variable that a worker or the command line reads."""

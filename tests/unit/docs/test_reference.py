@@ -110,9 +110,13 @@ def test_what_is_retried_is_told_so() -> None:
     assert {code for code in never if CODES[code].retried} == set()
 
 
-def test_every_variable_of_ours_is_listed() -> None:
+def test_every_variable_that_is_read_is_listed() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
     assert set(re.findall(r"IO_HARNESS_[A-Z_]+", text)) <= set(ENVIRONMENT)
+    read = set(re.findall(r"environ(?:\.get\(|\[)[\n ]*\"([A-Z_]+)\"", text))
+    assert len(read) > 8
+    told = PAGE.read_text(encoding="utf-8").partition("## Environment")[2].partition("## ")[0]
+    assert {name for name in read if f"`{name}`" not in told} <= {"HOME", "LOCALAPPDATA", "PATH"}
     assert set(NAMES) == set(MEANINGS)
 
 
