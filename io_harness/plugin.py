@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -19,7 +20,17 @@ from temporalio.converter import (
     PayloadCodec,
 )
 from temporalio.plugin import SimplePlugin
-from temporalio.worker import Worker, WorkerConfig, WorkerDeploymentConfig, WorkflowRunner
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    ResourceBasedSlotConfig,
+    ResourceBasedSlotSupplier,
+    ResourceBasedTunerConfig,
+    Worker,
+    WorkerConfig,
+    WorkerDeploymentConfig,
+    WorkerTuner,
+    WorkflowRunner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from io_harness import TASK_QUEUE as TASK_QUEUE
@@ -54,6 +65,11 @@ _CANCEL_NOTICE = timedelta(seconds=1)
 _STICKY = timedelta(seconds=3)
 """How long a workflow task waits for the worker that has the run in its cache. The SDK's 10 s is how
 long a run stands still when that worker was killed; one that is only busy gives it up the sooner."""
+_ACTIVITIES_PER_CORE = 8
+"""That many begin whatever the host does."""
+_MOST_ACTIVITIES = 1_000
+_FIXED_SLOTS = 100
+"""The SDK's own number of slots for all but activities."""
 _CLOSE_SECONDS = 15
 """After this the worker ends although something of it still holds on."""
 _PASSED_THROUGH = ("io_harness.workflows", "pydantic", "pydantic_core", "annotated_types")
@@ -239,9 +255,26 @@ def harness_worker(
                 VersioningBehavior.PINNED if version else VersioningBehavior.UNSPECIFIED
             ),
         ),
+        tuner=_tuner(),
         graceful_shutdown_timeout=timedelta(seconds=10),
         sticky_queue_schedule_to_start_timeout=_STICKY,
         no_remote_activities=not acts,
+    )
+
+
+def _tuner() -> WorkerTuner:
+    """As many activities at once as the host has processor time for. Most wait for a model and cost
+    nothing, but of tool calls a hundred at a time starve each other until their heartbeats come too
+    late and they count as lost; what gets no slot waits on the server, which costs nothing either."""
+    least = _ACTIVITIES_PER_CORE * (os.cpu_count() or 1)
+    return WorkerTuner.create_composite(
+        workflow_supplier=FixedSizeSlotSupplier(_FIXED_SLOTS),
+        activity_supplier=ResourceBasedSlotSupplier(
+            ResourceBasedSlotConfig(minimum_slots=least, maximum_slots=_MOST_ACTIVITIES),
+            ResourceBasedTunerConfig(target_memory_usage=0.8, target_cpu_usage=0.9),
+        ),
+        local_activity_supplier=FixedSizeSlotSupplier(_FIXED_SLOTS),
+        nexus_supplier=FixedSizeSlotSupplier(_FIXED_SLOTS),
     )
 
 

@@ -43,6 +43,9 @@ LAND_SECONDS = 600
 MERGE_SECONDS = 120
 RELEASE_SECONDS = 120
 ADMIT_SECONDS = 60
+QUEUE_SECONDS = 1_800
+"""How long a call of the run's own may wait, all attempts together, for a worker that is busy with
+other runs. The time of an attempt begins when a worker takes it."""
 
 
 class Options(Record):
@@ -56,7 +59,7 @@ class Options(Record):
 
 
 async def admit(arg: AdmitInput, summary: str) -> Admitted:
-    options = Options(attempt_seconds=ADMIT_SECONDS, total_seconds=ADMIT_SECONDS * 4)
+    options = _queued(ADMIT_SECONDS)
     return cast(Admitted, await _call("admit", arg, Admitted, options, summary, attempts=4))
 
 
@@ -87,27 +90,27 @@ async def verify(arg: VerifyInput, options: Options, summary: str) -> Verificati
 
 
 async def land(arg: LandInput, task_queue: str | None, summary: str) -> LandOutcome:
-    options = Options(
-        attempt_seconds=LAND_SECONDS, total_seconds=LAND_SECONDS * 4, task_queue=task_queue
-    )
+    options = _queued(LAND_SECONDS, task_queue)
     return cast(LandOutcome, await _call("land", arg, LandOutcome, options, summary, attempts=5))
 
 
 async def merge(arg: MergeInput, task_queue: str | None, summary: str) -> MergeOutcome:
-    options = Options(
-        attempt_seconds=MERGE_SECONDS, total_seconds=MERGE_SECONDS * 4, task_queue=task_queue
-    )
+    options = _queued(MERGE_SECONDS, task_queue)
     return cast(MergeOutcome, await _call("merge", arg, MergeOutcome, options, summary, attempts=5))
 
 
 async def release(arg: ReleaseInput, task_queue: str | None, summary: str) -> Released:
-    options = Options(
-        attempt_seconds=RELEASE_SECONDS, total_seconds=RELEASE_SECONDS * 4, task_queue=task_queue
-    )
+    options = _queued(RELEASE_SECONDS, task_queue)
     released = await _call(
         "release", arg, Released, options, summary, attempts=5, when_cancelled=True
     )
     return cast(Released, released)
+
+
+def _queued(attempt_seconds: float, task_queue: str | None = None) -> Options:
+    """Of a call that no budget bounds."""
+    total = attempt_seconds * 4 + QUEUE_SECONDS
+    return Options(attempt_seconds=attempt_seconds, total_seconds=total, task_queue=task_queue)
 
 
 def check_size(name: str, arg: Record) -> None:
