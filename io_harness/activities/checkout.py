@@ -12,6 +12,9 @@ from .settings import Settings
 from .store import SnapshotStore
 from .trees import folder_beneath, remove_tree
 
+_DIRTY = "dirty".ljust(40, "-")
+"""As long as a commit's id."""
+
 
 @dataclass(frozen=True)
 class CopyPaths:
@@ -61,14 +64,21 @@ class CopyPaths:
         return self._read_state()[-1:] == [_boot()]
 
     def mark_clean(self, commit: str) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = self._state.with_suffix(".new")
-        partial.write_text(f"{commit} {_boot()}")
-        partial.replace(self._state)
+        self._mark(commit)
 
     def mark_dirty(self) -> None:
-        if not self.clean_at("dirty"):
-            self.mark_clean("dirty")
+        if not self.clean_at(_DIRTY):
+            self._mark(_DIRTY)
+
+    def _mark(self, state: str) -> None:
+        # In one write, of always the same length: who is killed leaves the old state or the new one,
+        # and after a power failure neither counts. Replacing the file would cost a flush to disk.
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(self._state, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, f"{state} {_boot()}".encode())
+        finally:
+            os.close(descriptor)
 
     def _read_state(self) -> list[str]:
         try:

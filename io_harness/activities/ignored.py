@@ -14,19 +14,12 @@ from .failure import failure
 from .git import Git
 from .relocate import relocate
 from .source import left_behind
+from .staging import list_ignored
 from .trees import copy_beneath, is_within, size_of
 
 _MIB = 1024 * 1024
 _NAMED = 5
 _T = TypeVar("_T")
-
-
-async def list_ignored(git: Git) -> list[bytes]:
-    """Ignored files of git's work tree, folders that are ignored as a whole named once."""
-    listed = await git.out(
-        "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
-    )
-    return [name.rstrip(b"/") for name in listed.split(b"\0") if name]
 
 
 async def bring_ignored(

@@ -35,9 +35,6 @@ class Entry:
         return stat.S_ISDIR(self.mode)
 
 
-Tree = Mapping[bytes, Entry]
-
-
 class Objects:
     """The objects of one repository."""
 
@@ -52,6 +49,43 @@ class Objects:
         if kind != ObjectType.TREE:
             raise KeyError(oid)
         return dict(_entries(raw))
+
+    def write_blob(self, content: bytes, known: Entry | None) -> str:
+        """Have a file's content and return its id.
+
+        Args:
+            known: What is there already.
+        """
+        oid = str(pygit2.hash(content))
+        if known is None or known.oid != oid:
+            self._odb.write(ObjectType.BLOB, content)
+        return oid
+
+    def entry(self, tree: str, path: bytes) -> Entry | None:
+        """What a tree has at a path, or None."""
+        found: Entry | None = Entry(stat.S_IFDIR, tree)
+        for name in path.split(b"/") if path else ():
+            found = self._below(found).get(name)
+        return found
+
+    def replaced(self, tree: str, entries: Mapping[bytes, Entry | None]) -> str:
+        """Write the tree that has these entries in the place of those of `tree`, and return it. What
+        is None is left out, and so is a folder without anything."""
+        by_folder: dict[bytes, dict[bytes, Entry | None]] = {b"": {}}
+        for path, entry in entries.items():
+            folder, _, name = path.rpartition(b"/")
+            by_folder.setdefault(folder, {})[name] = entry
+        while True:
+            folder = max(by_folder, key=lambda path: (path.count(b"/"), path))  # the deepest
+            held = self._below(self.entry(tree, folder))
+            merged = {**held, **by_folder.pop(folder)}
+            left = {name: entry for name, entry in merged.items() if entry is not None}
+            oid = str(self._odb.write(ObjectType.TREE, _serialized(left)))
+            if not folder:
+                return oid
+            parent, _, name = folder.rpartition(b"/")
+            inner = Entry(stat.S_IFDIR, oid) if left else None
+            by_folder.setdefault(parent, {})[name] = inner
 
     def changes(self, old: str, new: str) -> tuple[FileChange, ...] | None:
         """What differs between two trees, by path, with git's own counts of lines.
@@ -115,3 +149,11 @@ def _entries(raw: bytes) -> Iterator[tuple[bytes, Entry]]:
         oid = raw[end + 1 : end + 1 + _OID_BYTES]
         yield raw[space + 1 : end], Entry(int(raw[at:space], 8), oid.hex())
         at = end + 1 + _OID_BYTES
+
+
+def _serialized(entries: Mapping[bytes, Entry]) -> bytes:
+    """In git's order: a folder's name counts as if it ended in a slash."""
+    ordered = sorted(entries.items(), key=lambda each: each[0] + b"/" * each[1].is_tree)
+    return b"".join(
+        b"%o %s\0" % (entry.mode, name) + bytes.fromhex(entry.oid) for name, entry in ordered
+    )

@@ -20,7 +20,7 @@ from .child_copy import make_child_copy
 from .fresh import set_up
 from .gate import Gate
 from .git_url import remote
-from .ignored import bring_ignored, list_ignored
+from .ignored import bring_ignored
 from .instructions import repository_instructions
 from .landing.targets import check_landing
 from .locks import FileLock, file_lock
@@ -28,7 +28,7 @@ from .network import RunNetwork
 from .notes import to_note
 from .settings import Settings
 from .source import directory_of, import_source
-from .staging import stage_all
+from .staging import list_ignored, stage_all
 from .store import SnapshotStore
 from .workspace_policy import narrowed, workspace_policy
 

@@ -44,6 +44,14 @@ async def stage_all(git: Git, *, repair: bool = True) -> None:
     await drop_links(git)
 
 
+async def list_ignored(git: Git) -> list[bytes]:
+    """Ignored files of git's work tree, folders that are ignored as a whole named once."""
+    listed = await git.out(
+        "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
+    )
+    return [name.rstrip(b"/") for name in listed.split(b"\0") if name]
+
+
 async def drop_links(git: Git) -> None:
     """Take entries for nested repositories out of the index."""
     await _forget(git, await _links(git))

@@ -17,6 +17,7 @@ from .git import EPOCH, IDENTITY, Git, check_version
 from .locks import file_lock
 from .loose import identity, write_commit, write_ref
 from .notes import SourceNotes
+from .seen import SeenCopies
 
 if TYPE_CHECKING:
     from .objects import Objects
@@ -57,6 +58,7 @@ class SnapshotStore:
         self.path = data_dir / "snapshots.git"
         self._ready = False
         self._trees: dict[str, str] = {}
+        self.seen = SeenCopies()
 
     async def ready(self) -> None:
         """Create the repository if it isn't there yet.

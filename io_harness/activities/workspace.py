@@ -17,7 +17,6 @@ from .fresh import fresh_copy
 from .locks import FileLock, file_lock
 from .network import OpenNetwork, nowhere
 from .settings import Settings
-from .staging import stage_all
 from .store import SnapshotStore
 
 Access = Literal["read", "write"]
@@ -65,9 +64,9 @@ class WorkingCopy:
         """
         self.begin_change()
         git = self._paths.git(self._store, self._lock)
-        await stage_all(git)
-        tree = await git.line("write-tree")
-        if tree == await self._store.tree_of(self.base) and not even_unchanged:
+        base = await self._store.tree_of(self.base)
+        tree = await self._store.seen.tree(git, base)
+        if tree == base and not even_unchanged:
             self._paths.mark_clean(self.base)
             return self.base, ()
         head = self._store.commit(tree, [self.base], message, author=author)
