@@ -21,7 +21,9 @@ from typing import IO
 from io_harness.cli import main
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["io_harness.plugin", __name__])
+FORKS.set_forkserver_preload(
+    ["io_harness.plugin", "tests.crash.victim", "tests.integration.tools.victim", __name__]
+)
 
 
 class Command:

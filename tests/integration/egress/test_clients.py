@@ -1,29 +1,23 @@
 """Real programs through the proxy: the table of `client_cases`."""
 
-import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .client_cases import CASES, ClientCase
-from .namespaces import in_new, why_not
+from .conftest import SECONDS, Table
+from .namespaces import why_not
 
-ROOT = Path(__file__).parents[3]
-
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.timeout(SECONDS + 50),
+]
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> dict[str, Any]:
-    command = in_new(sys.executable, "-m", "tests.integration.egress.client_world")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr[-4000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return {row["name"]: row for row in rows}
+def outcomes(table: Table) -> dict[str, Any]:
+    return table("client_world")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

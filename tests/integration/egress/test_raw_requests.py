@@ -1,28 +1,22 @@
 """The table of raw requests, each held against its decision and its control."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .cases import CASES, Case
-from .namespaces import in_new, why_not
+from .conftest import SECONDS, Table
+from .namespaces import why_not
 
-ROOT = Path(__file__).parents[3]
-
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+pytestmark = [
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.timeout(SECONDS + 50),
+]
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> dict[str, Any]:
-    command = in_new(sys.executable, "-m", "tests.integration.egress.world")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return {row["name"]: row for row in rows}
+def outcomes(table: Table) -> dict[str, Any]:
+    return table("world")
 
 
 def test_the_names_of_the_cases_are_distinct_and_many() -> None:

@@ -21,7 +21,7 @@ COMMAND = call("run_command", command="python -m unittest -q test_calc && echo <
 WRITE = call("write_file", path="notes/long.py", content=LONG)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     async with chromium() as browser:
         yield browser
