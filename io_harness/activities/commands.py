@@ -7,8 +7,9 @@ from io_harness import sandbox
 from io_harness.workflows.contract import Command, TaskContract
 
 from .network import CommandNetwork
+from .shell import shell
 from .telemetry.spans import sandboxed
-from .tools.process import command_env, interpreter_roots, shell
+from .tools.process import command_env, interpreter_roots
 
 _MIB = 1024 * 1024
 _KEPT = 256 * 1024

@@ -15,7 +15,7 @@ from io_harness.workflows.payloads import ApprovalRequest, Grant, arguments_dige
 from io_harness.workflows.policy import Policy
 from io_harness.workflows.rules import STRICTNESS, Act, Reason
 
-from .shell import Target, targets_of
+from .shell import Target, shell, targets_of
 from .suggestion import suggest
 
 PreviewKind = Literal["diff", "command", "text"]
@@ -59,8 +59,9 @@ class CommandLine:
         """The acts it is made of."""
         root = os.path.realpath(self.root)
         return targets_of(
-            self.command, root=root, home=self.home, folder=self.folder, resolve=os.path.realpath
-        )
+            self.command, root=root, home=self.home, folder=self.folder,
+            bash=os.path.basename(shell()) == "bash", resolve=os.path.realpath,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Command lines as the policy sees them."""
+"""Command lines as the policy sees them, and the shell that runs them."""
 
 from .commands import Target, targets_of
+from .program import shell
 
-__all__ = ["Target", "targets_of"]
+__all__ = ["Target", "shell", "targets_of"]

@@ -32,8 +32,9 @@ def read_shell(args: list[Arg]) -> ShellCall:
         if re.fullmatch(r"-[a-zA-Z]*c", text):
             rest = [arg for arg in args[at + 1 :] if not re.match(r"-\w", arg.text)]
             known = bool(rest) and rest[0].known
-            opaque = opaque or "k" in text or (known and _reads_otherwise(args[0], rest[0].text))
-            return ShellCall(args[: at + 1], rest[0].text if known else None, opaque or not known)
+            code = rest[0].text if known else None
+            opaque = opaque or not known or "k" in text or _may_differ(args[0], rest[0].text)
+            return ShellCall(args[: at + 1], code, opaque)
         if text in ("--version", "--help"):
             return ShellCall(args, None, opaque)
         if text in ("-o", "+o", "-O", "+O"):
@@ -46,14 +47,17 @@ def read_shell(args: list[Arg]) -> ShellCall:
     return ShellCall(args, None, opaque or not named)
 
 
-def _reads_otherwise(program: Arg, code: str) -> bool:
-    """Whether a shell may take the code for something else than bash does. dash knows no `[[`, no
-    `((...))` and no escapes in `$'...'`."""
+def only_bash_reads(code: str) -> bool:
+    """Whether a plain shell may take the code for something else than bash does. dash knows no `[[`,
+    no `((...))` and no escapes in `$'...'`."""
+    return bool(re.search(r"\$'|\[\[\s|(?<!\$)\(\(", code))
+
+
+def _may_differ(program: Arg, code: str) -> bool:
     name = posixpath.basename(program.text)
     if name in ("bash", "rbash"):
         return False
-    plain = name in ("sh", "dash", "ash", "posh")
-    return not plain or bool(re.search(r"\$'|\[\[\s|(?<!\$)\(\(", code))
+    return name not in ("sh", "dash", "ash", "posh") or only_bash_reads(code)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from io_harness.workflows.rules import Act
 
-from .calls import read_shell, read_wrapper
+from .calls import only_bash_reads, read_shell, read_wrapper
 from .danger import danger_of
 from .files import read_find, written
 from .git import read_git
@@ -32,6 +32,7 @@ def targets_of(
     home: str,
     folder: str = "",
     private: Sequence[str] = ("/tmp", "/dev/shm"),
+    bash: bool = True,
     resolve: Callable[[str], str] = posixpath.normpath,
 ) -> tuple[Target, ...]:
     """The acts that a command line (string) or argument vector (sequence) is made of.
@@ -46,12 +47,13 @@ def targets_of(
         home: absolute path of the home folder, as commands see it.
         folder: where the command starts, relative to the workspace.
         private: folders that the sandbox keeps to the command; writing there is no act.
+        bash: whether it is bash that runs a string, and not a plain shell.
         resolve: absolute path to the absolute path without symbolic links.
     """
     places = Places(root.rstrip("/"), home.rstrip("/") or "/", tuple(private), resolve)
     analysis = _Analysis(places)
     start: Folders = frozenset({posixpath.normpath(posixpath.join(root, folder))})
-    understood = True
+    understood = bash or not (isinstance(command, str) and only_bash_reads(command))
     try:
         if isinstance(command, str):
             read_script(command, analysis, start)

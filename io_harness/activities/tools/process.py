@@ -1,7 +1,6 @@
 """A command of the agent's: its plan for the sandbox, and what the model sees of it."""
 
 import asyncio
-import shutil
 import stat
 import sys
 from collections.abc import Coroutine
@@ -10,6 +9,7 @@ from pathlib import Path
 from io_harness import sandbox
 from io_harness.activities.gate import CommandLine
 from io_harness.activities.network import REFUSALS_BYTES, CommandNetwork
+from io_harness.activities.shell import shell
 from io_harness.activities.telemetry.spans import sandboxed
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.messages import Observation
@@ -107,11 +107,6 @@ def exec_wanted(command: str, plan: sandbox.Plan) -> Want:
 def command_effect(contract: TaskContract) -> Effect:
     """The working copy can be put back; what a command did to other hosts can not."""
     return "unrepeatable" if may_reach_network(policy_of(contract.policy)) else "write"
-
-
-def shell() -> str:
-    """The shell that runs command lines."""
-    return shutil.which("bash") or "/bin/sh"
 
 
 def interpreter_roots() -> tuple[Path, ...]:

@@ -219,3 +219,13 @@ def test_a_reader_that_is_told_to_write_asks_like_a_write(command: str) -> None:
     gate = Gate(Policy(layers=(Layer(name="reads", rules=(reads,)),)))
     assert gate.explain("exec", line("git diff; git log; sort -u data")).reason.effect == "allow"
     assert gate.explain("exec", line(command)).reason.effect == "ask"
+
+
+def test_without_bash_what_only_bash_reads_asks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = ("[[ a || ./run ]]", "((./run))", "echo $'\\'; ./run #'")
+    assert Gate(Policy()).explain("exec", line(lines[0])).reason.effect == "allow"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert {Gate(Policy()).explain("exec", line(each)).reason.effect for each in lines} == {"ask"}
+    assert Gate(Policy()).explain("exec", line("[ a ] || echo b")).reason.effect == "allow"
