@@ -124,8 +124,18 @@ async def waiting(runs: int) -> Section:
             "MiB, all waiting",
             "KiB per run",
             "done after approval",
+            "seconds from the first approval to the last end",
         ),
-        rows=[(runs, report.idle_mib, report.held_mib, 1024 * held / runs, done)],
+        rows=[
+            (
+                runs,
+                report.idle_mib,
+                report.held_mib,
+                1024 * held / runs,
+                done,
+                report.approved_seconds,
+            )
+        ],
         targets=[
             Target("every run goes on when it is approved", f"{done} of {runs}", done == runs)
         ],

@@ -57,6 +57,8 @@ class Report(BaseModel):
     """Resident memory before the first run."""
     held_mib: float = 0
     """Resident memory while all runs waited, where they do."""
+    approved_seconds: float = 0
+    """From the first approval to the last end, where runs wait for one."""
     sdk: SdkMetrics | None = None
     """Of contestants on Temporal."""
 

@@ -1,6 +1,7 @@
 """io-harness: runs that all wait for a human at the same time, and are then all approved."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +12,7 @@ from io_harness import runs
 from io_harness.activities.settings import Settings
 from io_harness.plugin import TASK_QUEUE, HarnessPlugin, harness_worker
 from io_harness.workflows.agent_run import AgentRun
-from io_harness.workflows.approvals import Decision
+from io_harness.workflows.approvals import Decision, PendingApproval
 
 from .on_temporal import Handle, connect, finished
 from .ours import contract_for
@@ -33,9 +34,13 @@ async def run(task: Task) -> Report:
             while await _waiting(client) < len(handles):  # noqa: ASYNC110 - only the server knows
                 await asyncio.sleep(1)
         held = resident_mib()
-        await _each(handles, lambda handle: _approve(client, handle))
+        # All are asked what they wait for before the first one goes on: then the worker is busy.
+        asked = await _each(handles, lambda handle: runs.pending(client, handle.id))
+        began = time.perf_counter()
+        await _each(list(zip(handles, asked, strict=True)), _approve)
         report = await finished(client, meter, handles)
-        return report.model_copy(update={"held_mib": held})
+        seconds = time.perf_counter() - began
+        return report.model_copy(update={"held_mib": held, "approved_seconds": seconds})
 
 
 async def _waiting(client: Client) -> int:
@@ -51,8 +56,9 @@ async def _start(client: Client, task: Task, url: str) -> Handle:
     )
 
 
-async def _approve(client: Client, handle: Handle) -> None:
-    for pending in await runs.pending(client, handle.id):
+async def _approve(waiting: tuple[Handle, tuple[PendingApproval, ...]]) -> None:
+    handle, asked = waiting
+    for pending in asked:
         await handle.signal("decide", Decision(request=pending.id, verdict="approve", by="bench"))
 
 
