@@ -18,15 +18,32 @@ _SHOWN_BY_TESTS = {
 }
 
 
+_LISTENING = "linux-bubblewrap, listener"
+
+
 async def sandbox(rounds: int) -> Section:
-    found = json.loads(
+    found: dict[str, list[float]] = json.loads(
         await _python("benchmarks/sandbox.py", "launch", "--json", "--rounds", str(rounds))
+    )
+    bases = ("a bare subprocess", "plain bubblewrap with a network namespace")
+    targets = [
+        Target(
+            f"with a listener at most {most} times {base}, median", f"{ratio:.2f}", ratio <= most
+        )
+        for base, most, ratio in zip(bases, (8, 1.3), found.get(_LISTENING, [])[::2], strict=False)
+    ]
+    columns = (
+        "x bare, median",
+        "x bare, fastest",
+        "x plain bwrap, median",
+        "x plain bwrap, fastest",
     )
     return Section(
         name="sandbox",
         title=f"Launch of `true` in the sandbox, as ratios ({rounds} rounds)",
-        columns=("variant", "x bare, median", "x bare, fastest"),
-        rows=[(name, ratios[0], ratios[1]) for name, ratios in found.items()],
+        columns=("variant", *columns[: len(found["bare"])]),
+        rows=[(name, *ratios) for name, ratios in found.items()],
+        targets=targets,
     )
 
 

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from . import process_tree
-from .errors import SandboxError
 
 T = TypeVar("T")
 
@@ -49,7 +48,7 @@ class Child:
     ) -> Child:
         """Runs `spawn` and then `prepare` in a new thread, which may block.
 
-        Their `OSError` and `SandboxError` come out here, the process ended. Not to be cancelled.
+        What they raise comes out here, the process ended. Not to be cancelled.
         """
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] = loop.create_future()
@@ -60,7 +59,7 @@ class Child:
             try:
                 holder.append(spawn())
                 prepare(holder[0])
-            except (OSError, SandboxError, subprocess.SubprocessError) as error:
+            except Exception as error:  # noqa: BLE001 - of whatever kind: somebody waits for it
                 for popen in holder:
                     kill_with_children(popen)
                     popen.wait()

@@ -321,8 +321,8 @@ async def end(mark: str) -> None:
                 os.kill(int(path.parent.name), signal.SIGKILL)
 
 
-DYING = """
-import asyncio, os, sys
+DYING = '''
+import asyncio, os, sys, time
 from pathlib import Path
 from io_harness import sandbox
 from io_harness.sandbox.linux import bubblewrap_run
@@ -330,21 +330,45 @@ backend, here, mark, moment = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.a
 asyncio.run(sandbox.probe(backend))
 def die(*args, **named):
     os.kill(os.getpid(), 9)
+def orphan_and_die():
+    """The command is to begin when nothing is left that it could be tied to."""
+    set_limits, prepare = bubblewrap_run.set_limits, bubblewrap_run.Launch.prepare
+    def orphan(pid, *args, **named):
+        set_limits(pid, *args, **named)
+        parent = lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        wrapper = parent()
+        os.kill(int(wrapper), 9)
+        while Path(f"/proc/{pid}").exists() and parent() == wrapper:
+            pass
+    def prepare_and_die(*args):
+        prepare(*args)
+        deadline = time.monotonic() + 1
+        while not (here / "ran").exists() and time.monotonic() < deadline:
+            pass
+        die()
+    bubblewrap_run.set_limits, bubblewrap_run.Launch.prepare = orphan, prepare_and_die
+command = "echo begun > ran; setsid sleep 100 &"
 match moment:
     case "wrapper started": bubblewrap_run.Launch.prepare = die
     case "command's process made": bubblewrap_run.set_limits = die
+    case "wrapper lost":
+        orphan_and_die()
+        command += " wait"
     case "never": pass
-plan = sandbox.Plan(argv=("sh", "-c", "echo begun > ran; setsid sleep 100 &"), cwd=here,
+plan = sandbox.Plan(argv=("sh", "-c", command), cwd=here,
     workspace=here, env={"PATH": "/usr/bin:/bin", "MARK": mark})
 asyncio.run(sandbox.run(plan, backend=backend))
-"""
+'''
 
 
-@pytest.mark.parametrize("moment", ["wrapper started", "command's process made", "never"])
+@pytest.mark.parametrize(
+    "moment", ["wrapper started", "command's process made", "wrapper lost", "never"]
+)
 async def test_a_worker_killed_in_the_middle_of_a_start_leaves_nothing(
     backend: str, tmp_path: Path, moment: str
 ) -> None:
-    """The command never begins, and the wrapper ends although it was not yet bound to the worker."""
+    """The command never begins unless it was told to, and what there is of it ends although it was
+    not yet bound to the worker."""
     mark = secrets.token_hex(16)
     words = [sys.executable, "-c", DYING, backend, str(tmp_path), mark, moment]
     done = await asyncio.to_thread(subprocess.run, words, cwd=Path(__file__).parents[2])
@@ -354,7 +378,8 @@ async def test_a_worker_killed_in_the_middle_of_a_start_leaves_nothing(
             break
         await asyncio.sleep(0.05)
     assert environs_with(mark) == []
-    assert (tmp_path / "ran").exists() == (moment == "never")
+    if moment != "wrapper lost":
+        assert (tmp_path / "ran").exists() == (moment == "never")
 
 
 def environs_with(mark: str) -> list[Path]:

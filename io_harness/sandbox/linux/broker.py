@@ -1,12 +1,13 @@
 """A small single-threaded process that enters namespaces on request, and hands out what it made
-there. Run as a script: `python -I -S broker.py FD`.
+there. Run as a script: `python -I -S broker.py FD MARK`.
 
 Joining a user namespace needs a process of one thread, which a worker is not. One request is one
 datagram of JSON on the socket, with file descriptors; so is one answer.
 
 It leads a process group, to which every wrapper belongs until its command begins. When the worker is
 gone, and the socket with it, it ends the group: a wrapper in the middle of its start has not yet
-tied its life to the worker's.
+tied its life to the worker's. It ends what carries the mark as well, a limit that commands have from
+just before they begin: bubblewrap ties a command to its own life just after.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ NS_GET_USERNS = 0xB701
 SIOCGIFFLAGS, IFF_UP = 0x8913, 1
 MESSAGE_BYTES = 64 * 1024
 LOOPBACK_SECONDS = 5
+MARK_LINE = "Max realtime timeout"
+"""RLIMIT_RTTIME in /proc/PID/limits; nothing in a sandbox has a real-time schedule to be limited."""
 CLOSED = 3
 """Exit status of a child that found the channel closed."""
 
@@ -55,7 +58,27 @@ def main() -> None:
         if os.WIFSIGNALED(status):
             _send(channel, {"error": f"ended by signal {os.WTERMSIG(status)}"})
         elif os.WEXITSTATUS(status) == CLOSED:
+            _end_marked(sys.argv[2])
             os.killpg(0, signal.SIGKILL)
+
+
+def _end_marked(mark: str) -> None:
+    """What is killed while it forks leaves a child with the mark to the next look."""
+    for _ in range(10):
+        found = [pid for pid in os.listdir("/proc") if pid.isdigit() and _has_mark(pid, mark)]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+def _has_mark(pid: str, mark: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/limits") as file:
+            return any(line.startswith(MARK_LINE) and line.split()[4] == mark for line in file)
+    except OSError:
+        return False  # It has ended.
 
 
 def _serve_one(channel: socket.socket) -> int:

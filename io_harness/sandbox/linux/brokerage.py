@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -24,10 +25,11 @@ class _Broker:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         script = Path(__file__).with_name("broker.py")
+        self.mark = (1 << 50) + secrets.randbelow(1 << 50)
         self._channel = ours
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(script), str(theirs.fileno())],
+                [sys.executable, "-I", "-S", str(script), str(theirs.fileno()), str(self.mark)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={},
@@ -69,6 +71,13 @@ def wrapper_group() -> int:
     A background group gets no Ctrl-C of the worker's terminal either."""
     with _lock:
         return _living().process.pid
+
+
+def mark() -> int:
+    """What a command's RLIMIT_RTTIME is set to, in microseconds, before it begins: what has it ends
+    with this process, even when that is killed."""
+    with _lock:
+        return _living().mark
 
 
 def _ask(request: dict[str, Any], fds: Sequence[int], expected: int) -> list[int]:

@@ -18,7 +18,7 @@ from ..child import Child
 from ..errors import SandboxError
 from ..isolation import Level, Property
 from ..plan import NetHost, NetProxy, Plan
-from . import native, seccomp
+from . import native, seccomp, staging
 from .brokerage import wrapper_group
 from .bubblewrap_run import BubblewrapRun, Launch, Wiring
 from .etc import filtered_etc
@@ -116,7 +116,7 @@ class Bubblewrap:
             return "bubblewrap is not installed (`apt install bubblewrap`, or `io-harness[bubblewrap]`)"
         if seccomp.architecture() is None:
             return "its seccomp filter is written for x86_64 and aarch64 only"
-        return None
+        return staging.objection() if os.geteuid() == 0 else None
 
     async def start(self, plan: Plan, stdio: Stdio) -> Running:
         binary = find_binary()

@@ -18,7 +18,7 @@ from ..child import Child, Popen
 from ..doors import serve
 from ..errors import SandboxError
 from ..plan import Door, Limits
-from .brokerage import open_doors
+from .brokerage import mark, open_doors
 
 START_SECONDS = 30
 
@@ -175,9 +175,9 @@ class BubblewrapRun(Running):
 
     async def close(self) -> None:
         try:
-            if not self._child.ended:
-                self.kill()
-                await self._child.wait()
+            # Even when the wrapper has ended: its command has not, if it was about to begin.
+            self.kill()
+            await self._child.wait()
             for task in self._serving:
                 task.cancel()
             await asyncio.gather(*self._serving, return_exceptions=True)
@@ -198,6 +198,7 @@ def set_limits(pid: int, limits: Limits, *, own_process_count: bool) -> None:
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_MEMLOCK: (64 * 1024,) * 2,
         resource.RLIMIT_MSGQUEUE: (0, 0),
+        resource.RLIMIT_RTTIME: (mark(),) * 2,
     }
     if own_process_count:
         wanted[resource.RLIMIT_NPROC] = (limits.processes, limits.processes)

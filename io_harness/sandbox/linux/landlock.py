@@ -29,7 +29,7 @@ from .etc import ENTRIES
 from .namespaces import launcher_command
 from .render import init_argv
 from .tools import tool_roots
-from .view import MERGED_ROOTS, SYSTEM_ROOTS, is_inside
+from .view import DEVICE_NAMES, MERGED_ROOTS, SYSTEM_ROOTS, is_inside
 
 BEST: Mapping[Property, Level] = {
     "fs_write": "partial",  # Modes, times and attributes of files outside can be changed.
@@ -60,7 +60,6 @@ FILE_ONLY = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """The rights that a rule on a file, and not a directory, may have."""
 SCOPED_ABSTRACT_SOCKETS, SCOPED_SIGNALS = 1, 2
 RULESET_BYTES = 24
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
 @functools.cache
@@ -155,7 +154,7 @@ def _rules(plan: Plan, private: Path) -> Iterator[tuple[str, int]]:
         yield from _rule(path, READING)
     for path in writable:
         yield from _rule(path, READING | WRITING)
-    for name in DEVICES:
+    for name in DEVICE_NAMES:
         yield from _rule(Path("/dev", name), READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV)
 
 

@@ -18,7 +18,7 @@ from ..child import Child
 from ..errors import SandboxError
 from ..isolation import Level, Property
 from ..plan import NetHost, NetProxy, Plan
-from . import seccomp
+from . import seccomp, staging
 from .bubblewrap import BEST as BUBBLEWRAP_BEST
 from .bubblewrap import identity, prepare_stdio, spawn
 from .bubblewrap_run import BubblewrapRun, Launch, Wiring
@@ -26,7 +26,19 @@ from .etc import filtered_etc
 from .protect import protecting
 from .render import init_argv
 from .staging import Stage
-from .view import Bind, Link, Mount, Overlay, Special, Text, Tmpfs, environment, etc_files, mounts
+from .view import (
+    Bind,
+    Devices,
+    Link,
+    Mount,
+    Overlay,
+    Special,
+    Text,
+    Tmpfs,
+    environment,
+    etc_files,
+    mounts,
+)
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
@@ -47,7 +59,7 @@ class Namespaces:
             return "this host does not let users make user namespaces"
         if plan is not None and plan.mode == "full":
             return "it has no full mode"
-        return None
+        return staging.objection() if os.geteuid() == 0 else None
 
     async def start(self, plan: Plan, stdio: Stdio) -> Running:
         arch = seccomp.architecture()
@@ -117,6 +129,8 @@ def described(mount: Mount) -> dict[str, object]:
             return {"what": "link", "at": at, "target": target}
         case Special(_, kind):
             return {"what": kind, "at": at}
+        case Devices(source, _):
+            return {"what": "bind", "at": at, "source": str(source), "writable": False}
         case Overlay(source, _, size):
             real = os.path.realpath(source)
             return {"what": "overlay", "at": at, "source": real, "size": size}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from .view import Bind, Link, Mount, Overlay, Special, Text, Tmpfs
+from .view import Bind, Devices, Link, Mount, Overlay, Special, Text, Tmpfs
 
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SET_BY_SHELLS = ("PWD", "OLDPWD", "SHLVL")
@@ -65,6 +65,8 @@ def _mount(mount: Mount, text_fd: Callable[[bytes], int]) -> list[str | Path]:
             return ["--symlink", target, at]
         case Special(at, kind):
             return [f"--{kind}", at]
+        case Devices(source, at):
+            return ["--dev-bind", source, at]
         case Overlay(source, at, _):
             # Whoever starts bubblewrap has mounted the overlay there.
             return ["--bind", source, at]

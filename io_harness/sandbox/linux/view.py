@@ -70,10 +70,19 @@ class Special:
     kind: str
 
 
-Mount = Bind | Tmpfs | Text | Link | Overlay | Special
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """A minimal `dev` that is made already, as a directory of the host in which devices work."""
+
+    source: Path
+    at: Path
+
+
+Mount = Bind | Tmpfs | Text | Link | Overlay | Special | Devices
 
 SYSTEM_ROOTS = ("/usr", "/opt", "/nix/store", "/gnu/store", "/snap")
 MERGED_ROOTS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+DEVICE_NAMES = ("null", "zero", "full", "random", "urandom", "tty")
 _HIDDEN_SIZE = 4096
 
 

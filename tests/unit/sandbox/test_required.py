@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -43,3 +45,13 @@ async def test_what_nobody_enforces_refuses_the_run_and_is_named() -> None:
 
 async def test_less_can_be_accepted() -> None:
     assert (await strong_enough(contract(require=[]))).backend == "linux-bubblewrap"
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare(1)")
+def test_root_of_a_namespace_without_other_users_is_told_what_to_do() -> None:
+    """It can't become the user that commands run as, and the system call's own error names nothing."""
+    script = "from io_harness import sandbox; print(sandbox.objection('linux-bubblewrap'))"
+    words = ["unshare", "--user", "--map-root-user", sys.executable, "-c", script]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "none such (/proc/self/uid_map)" in said
+    assert "run as an ordinary user" in said
