@@ -17,8 +17,11 @@ from io_harness.workflows.rules import STRICTNESS, Act, Reason
 
 from .shell import Target, shell, targets_of
 from .suggestion import suggest
+from .withheld import WithheldFiles
 
 PreviewKind = Literal["diff", "command", "text"]
+
+_WITHHELD = WithheldFiles()
 
 
 class Refused(Exception):
@@ -128,19 +131,7 @@ class Gate:
     def withheld(self, root: Path) -> tuple[Path, ...]:
         """Files and folders of the workspace that may not be read, for the sandbox to hide from
         commands: the topmost ones."""
-        hidden = self._policy.hidden_paths()
-        found: list[Path] = []
-        folders = [""]
-        while folders:
-            folder = folders.pop()
-            with os.scandir(root / folder) as entries:
-                for entry in entries:
-                    path = f"{folder}/{entry.name}" if folder else entry.name
-                    if hidden(path):
-                        found.append(root / path)
-                    elif entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
-        return tuple(sorted(found))
+        return _WITHHELD.find(root, self._policy)
 
     @property
     def can_ask(self) -> bool:
