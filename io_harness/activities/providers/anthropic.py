@@ -24,7 +24,7 @@ from .failures import from_error_body
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
 from .parts import counted, is_strict, parse_document, parse_event, tool_call
 from .sse import ServerEvent
-from .wire import Endpoint, Loose, Wire
+from .wire import Count, Endpoint, Loose, Wire
 
 VERSION = "2023-06-01"
 """The oldest one: every Claude and every server that speaks like Anthropic knows it."""
@@ -198,15 +198,15 @@ def _mark_cached(messages: list[JsonValue]) -> None:
 
 
 class _Usage(Loose):
-    input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    output_tokens: Count | None = None
     output_tokens_details: "_OutputDetails | None" = None
 
 
 class _OutputDetails(Loose):
-    thinking_tokens: int = 0
+    thinking_tokens: Count = 0
 
 
 class _Message(Loose):

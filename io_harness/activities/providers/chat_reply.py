@@ -15,7 +15,7 @@ from .base import CallProgress, Failure, ModelReply, ProviderError
 from .failures import from_error_body
 from .parts import parse_event, tool_call
 from .sse import ServerEvent
-from .wire import Loose
+from .wire import Amount, Count, Loose
 
 _FINISH: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -59,26 +59,26 @@ class _Choice(Loose):
 
 
 class _InputDetails(Loose):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
 
 
 class _OutputDetails(Loose):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: Count | None = None
 
 
 class _CostDetails(Loose):
-    upstream_inference_cost: Decimal | None = None
+    upstream_inference_cost: Amount | None = None
 
 
 class _Usage(Loose):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int | None = None
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    total_tokens: Count | None = None
     prompt_tokens_details: _InputDetails | None = None
     completion_tokens_details: _OutputDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
-    cost: Decimal | None = None
+    prompt_cache_hit_tokens: Count | None = None
+    cost: Amount | None = None
     is_byok: bool | None = None
     cost_details: _CostDetails | None = None
 

@@ -19,7 +19,7 @@ from .openai_chat import ChatCompletions
 from .pairing import AssistantTurn, Result, Turn, UserTurn, turns
 from .parts import counted, is_strict, parse_event, tool_call
 from .sse import ServerEvent
-from .wire import Endpoint, Loose, Wire
+from .wire import Count, Endpoint, Loose, Wire
 
 # Models that don't reason refuse to be asked for encrypted reasoning.
 _NO_REASONING = re.compile(r"(ft:)?(gpt-3|gpt-4|chatgpt-4)")
@@ -145,17 +145,17 @@ def _image(image: Image, images: Mapping[str, bytes]) -> JsonValue:
 
 
 class _InputDetails(Loose):
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
+    cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
 
 
 class _OutputDetails(Loose):
-    reasoning_tokens: int = 0
+    reasoning_tokens: Count = 0
 
 
 class _Usage(Loose):
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
     input_tokens_details: _InputDetails | None = None
     output_tokens_details: _OutputDetails | None = None
 

@@ -4,9 +4,11 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Annotated
 
 import httpx
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import to_json
 
 from io_harness.sandbox.egress import Reason
@@ -22,6 +24,11 @@ ERROR_BODY_BYTES = 64 * 1024
 """How much of an error's body is read."""
 REPLY_BYTES = 32 * 1024 * 1024
 """Ceiling of one reply's stream; far above what any model writes."""
+
+
+Count = Annotated[int, Field(ge=0)]
+"""Tokens that a provider counted. A negative number would give a run more budget."""
+Amount = Annotated[Decimal, Field(ge=0)]
 
 
 class Loose(BaseModel):

@@ -11,6 +11,7 @@ import pytest
 from io_harness.activities.providers.base import CallProgress, Failure, ProviderError
 from io_harness.activities.providers.wire import Wire
 from io_harness.workflows.contract import ModelOptions
+from io_harness.workflows.result import Usage
 from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Answer, Call, Cut, Fail, Hang, Raw, Say
 from tests.unit.providers.conftest import ask, provider_at
@@ -91,6 +92,12 @@ async def test_an_error_in_mid_stream_by_its_code(
 
 async def test_an_event_that_is_not_json(api: str, wire: Wire) -> None:
     error = await fail(api, wire, Say("text", cut=Cut(2, "garbage")))
+    assert error.failure is Failure.MALFORMED_REPLY
+
+
+async def test_counts_below_nothing(api: str, wire: Wire) -> None:
+    """They would give a run more budget with each call."""
+    error = await fail(api, wire, Say("text", usage=Usage(input=-1_000, output=10)))
     assert error.failure is Failure.MALFORMED_REPLY
 
 
