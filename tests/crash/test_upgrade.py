@@ -37,6 +37,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
     server.kill()
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "moment",
     [

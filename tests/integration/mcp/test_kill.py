@@ -18,6 +18,8 @@ from tests.scripted import call, turn, write_script
 
 __all__ = ["worker_process"]
 
+pytestmark = pytest.mark.timeout(240)
+
 HERE = Path(__file__).parent
 
 
