@@ -62,11 +62,12 @@ async def _end(handle: Handle) -> str:
 
 
 async def _history(client: Client, handle: Handle) -> dict[str, int]:
-    """Events and bytes of a run and its continuations."""
-    events = size = 0
+    """Executions, events and bytes of a run and its continuations."""
+    executions = events = size = 0
     run_id = handle.first_execution_run_id or handle.result_run_id or ""
     while run_id:
         described = await client.get_workflow_handle(handle.id, run_id=run_id).describe()
+        executions += 1
         events += described.history_length
         size += described.raw_description.workflow_execution_info.history_size_bytes
         last = await client.workflow_service.get_workflow_execution_history_reverse(
@@ -79,4 +80,4 @@ async def _history(client: Client, handle: Handle) -> dict[str, int]:
         closing = last.history.events[0]
         continued = closing.workflow_execution_continued_as_new_event_attributes
         run_id = continued.new_execution_run_id
-    return {"events": events, "bytes": size}
+    return {"executions": executions, "events": events, "bytes": size}

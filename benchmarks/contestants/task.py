@@ -27,9 +27,11 @@ class Task(BaseModel):
 class RunReport(BaseModel):
     outcome: str
     """`done`, or what ended the run before its script did."""
+    executions: int = 0
+    """One, and one for each continuation."""
     events: int = 0
     bytes: int = 0
-    """Of the whole history, all continuations together."""
+    """Of the whole history, all executions together."""
 
 
 class SdkMetrics(BaseModel):
