@@ -65,4 +65,5 @@ async def set_up(root: Path, contract: TaskContract, network: CommandNetwork | N
         raise failure(
             "SetupFailed",
             f"workspace.setup: the command {describe_end(completed)}; its output was:\n{output}",
+            retry=completed.cause == "signalled",  # by somebody else: it says nothing of the set-up
         )

@@ -39,7 +39,17 @@ class RunOutputs:
     """Kept outputs of one run. Handles are names of content, so a repeated call gets the same one."""
 
     def __init__(self, data_dir: Path, run_key: str) -> None:
-        self._directory = data_dir / "outputs" / run_key
+        self.directory = data_dir / "outputs" / run_key
+
+    def file(self, handle: str) -> Path:
+        """Where the output of that handle is, if it is kept here.
+
+        Raises:
+            NoSuchOutput: no handle looks like that.
+        """
+        if not _HANDLE.match(handle):
+            raise NoSuchOutput(handle)
+        return self.directory / handle
 
     def observe(self, text: str, *, is_error: bool = False) -> Observation:
         """An observation of at most `INLINE_OUTPUT_BYTES`; a longer text is kept whole in a file."""
@@ -62,7 +72,7 @@ class RunOutputs:
 
     def recorder(self, *, inline_bytes: int = INLINE_OUTPUT_BYTES) -> "Recorder":
         """Takes an output piece by piece in constant memory."""
-        return Recorder(self._directory, inline_bytes)
+        return Recorder(self.directory, inline_bytes)
 
     def page(self, handle: str, offset: int, limit: int) -> OutputPage:
         """At most `limit` bytes from `offset` (negative: from the end), cut between characters, and
@@ -71,10 +81,8 @@ class RunOutputs:
         Raises:
             NoSuchOutput: unknown handle; also one of another run.
         """
-        if not _HANDLE.match(handle):
-            raise NoSuchOutput(handle)
         try:
-            descriptor = os.open(self._directory / handle, os.O_RDONLY | os.O_NOFOLLOW)
+            descriptor = os.open(self.file(handle), os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             raise NoSuchOutput(handle) from None
         with os.fdopen(descriptor, "rb") as file:

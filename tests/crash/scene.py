@@ -241,7 +241,7 @@ def contract(folder: Path) -> dict[str, object]:
 async def _row(
     case: Case | None, killed_at: str, result: RunResult, scene: Scene, seconds: float
 ) -> Row:
-    executions = await _chain(scene)
+    executions = await chain(scene)
     events = [event for events in executions for event in events]
     so_far = await patiently(lambda: scene.run.query(AgentRun.result_so_far, rpc_timeout=RPC))
     assert so_far is not None
@@ -278,7 +278,7 @@ def _read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-async def _chain(scene: Scene) -> list[list[HistoryEvent]]:
+async def chain(scene: Scene) -> list[list[HistoryEvent]]:
     executions: list[list[HistoryEvent]] = []
     run_id = scene.run.first_execution_run_id
     while run_id:

@@ -2,6 +2,7 @@
 own; and commands on a queue that only one of them serves."""
 
 import asyncio
+import hashlib
 import os
 import subprocess
 import uuid
@@ -24,6 +25,11 @@ from io_harness.workflows.result import Outcome
 from tests.scripted import call, turn
 
 from .conftest import FIXED, Handle, Repo, Start
+from .mcp.test_runs import hostile
+
+LONG = "".join(f"{n}\n" for n in range(1, 20_001))
+LONG_HANDLE = f"out-{hashlib.sha256(LONG.encode()).hexdigest()[:16]}"
+"""Of an output that is cut: the names of kept outputs are of their content."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +79,16 @@ async def begun_here_and_ended_there(start: Start, hosts: tuple[Host, Host], que
     async with here.serving(queue):
         run = await start(
             turn(call("write_file", path="note.txt", content="from here\n")),
+            turn(call("run_command", command="seq 20000", shows=(LONG_HANDLE,))),
+            turn(call("mcp__h__ok", shows=("ok {}",))),
             turn(call("edit_file", path="calc.py", old="a - b", new="a + b")),
             turn(call("run_command", command="cat note.txt", shows=("from here",))),
+            turn(call("read_output", handle=LONG_HANDLE, offset=-30, shows=("\n20000\n",))),
+            turn(call("mcp__h__ok", shows=("connected to anew", "ok {}"))),
+            turn(call("job_output", job="job-aaaaaa-1", fails=True, shows=("another worker",))),
             turn(call("finish", summary="done")),
             task_queue=queue,
+            mcp_servers=[hostile()],
             policy={
                 "preset": "unattended",
                 "layers": [

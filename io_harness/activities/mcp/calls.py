@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 _PREVIEW_ARGUMENTS = 8_000
 _PREVIEW_DESCRIPTION = 1_000
 _WIDTH = 64
+ANEW = (
+    "(The server was connected to anew for this call, on this worker. What it remembered of earlier "
+    "calls of this run, if there were any, is gone.)\n"
+)
 _UNKNOWN = "It may or may not have had its effect."
 
 
@@ -133,7 +137,11 @@ class McpServerTool(AnyTool):
             raise AsksNeeded(tuple(questions.open))
         live = connection.live(self._spec.tool)
         schema = live.output_schema if live else None
-        return await render_result(result, schema, ctx.blobs, ctx.outputs)
+        observation = await render_result(result, schema, ctx.blobs, ctx.outputs)
+        if connection.known or connection.stateless:
+            return observation
+        connection.known = True
+        return observation.model_copy(update={"text": ANEW + observation.text})
 
     async def _once(
         self,

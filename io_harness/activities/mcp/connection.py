@@ -15,6 +15,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, ValidationError
 
 from io_harness import __version__
+from io_harness.workflows.mcp_contract import HttpServer
 
 from .catalogue import Listed, Server
 from .errors import (
@@ -87,6 +88,8 @@ class Connection:
         self.link = Link()
         self.stale = False
         """The server said that its list of tools changed."""
+        self.known = False
+        """Whether the run knows of it: it was made for the list of tools, or a call's result told."""
         self.used = 0.0
         """When it was last used, by the loop's clock."""
         self.busy = 0
@@ -140,6 +143,12 @@ class Connection:
             and not self._closing.is_set()
             and not self.link.ended.is_set()
         )
+
+    @property
+    def stateless(self) -> bool:
+        """Whether nothing that the server remembers ends with the connection."""
+        modern = self._listed is not None and self._listed.protocol in MODERN_PROTOCOL_VERSIONS
+        return modern and isinstance(self.server, HttpServer)
 
     async def close(self) -> None:
         """End the connection, within a bound. May be called again."""

@@ -79,7 +79,7 @@ class McpActivities:
 
         first = not given.run.mcp_digest
         results = await asyncio.gather(
-            *(self._one(server, place) for server in servers), return_exceptions=True
+            *(self._pool.listed(server, place) for server in servers), return_exceptions=True
         )
         failed = [
             (server, result)
@@ -111,10 +111,6 @@ class McpActivities:
             servers=sources, tools=(*tools, *helper_tools(zip(servers, listed, strict=True)))
         )
         return McpUnchanged() if found.digest == given.run.mcp_digest else found
-
-    async def _one(self, server: "Server", place: Place) -> "Listed":
-        connection = await self._pool.connection(server, place)
-        return await connection.list_tools()
 
 
 def _asks(servers: tuple["Server", ...], place: Place) -> tuple[ApprovalRequest, ...]:

@@ -14,7 +14,7 @@ from .errors import NotStarted
 from .opening import Place, open_streams
 
 if TYPE_CHECKING:
-    from .catalogue import Server
+    from .catalogue import Listed, Server
     from .connection import Connection
 
 IDLE_SECONDS = 600.0
@@ -59,6 +59,16 @@ class Pool:
                 self._start_reaper()
             found.used = asyncio.get_running_loop().time()
             return found
+
+    async def listed(self, server: "Server", place: Place) -> "Listed":
+        """The server's tools, over the connection that the run's calls then use.
+
+        Raises:
+            NotStarted, MissingCredential, McpFailure
+        """
+        connection = await self.connection(server, place)
+        connection.known = True
+        return await connection.list_tools()
 
     async def again(self, server: "Server", place: Place) -> "Connection":
         """A new connection in place of one that is of no more use."""

@@ -122,8 +122,9 @@ class JobTable:
         if name.startswith(f"job-{self._worker}-"):
             raise JobLost(f"this run has no job {name!r}")
         raise JobLost(
-            f"job {name!r} is lost: it ran on another worker, and ended with it. What it had "
-            "written to the workspace since the last call is lost too. Start it again if need be"
+            f"job {name!r} is lost: it belongs to another worker, which has ended or which this call "
+            "didn't reach. What it wrote to the workspace since that worker's last call is lost too. "
+            "Start it again if need be"
         )
 
     async def stop_run(self, run_key: str) -> None:

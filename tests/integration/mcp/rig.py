@@ -65,7 +65,7 @@ class Rig:
         return Place(self.run_key, contract, self.policy, Gate(self.policy), self.root)
 
     async def listed(self, server: Server) -> Listed:
-        return await (await self.pool.connection(server, self.place())).list_tools()
+        return await self.pool.listed(server, self.place())
 
     async def record(self, server: Server) -> McpSource:
         """List the tools and keep them as a run would."""

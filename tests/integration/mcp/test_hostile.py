@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from io_harness.activities.mcp.calls import ANEW
 from io_harness.activities.mcp.errors import MissingCredential, NoAnswer, NotStarted
 
 from .rig import Rig, allowing_net, hostile, silent
 
 
-async def alive(rig: Rig) -> None:
-    """The connection still answers."""
-    assert (await rig.call(hostile(), "ok", a=1)).text == "ok {'a': 1}"
+async def alive(rig: Rig, *, anew: bool = False) -> None:
+    """The server answers, over another connection than before or over the same one."""
+    seen = await rig.call(hostile(), "ok", a=1)
+    assert seen.text == (ANEW if anew else "") + "ok {'a': 1}"
 
 
 # --- at the start ---------------------------------------------------------------------------------
@@ -137,14 +139,14 @@ async def test_a_server_that_dies_in_a_call_is_told_and_started_again(rig: Rig) 
     assert "exit code 7" in seen.text
     assert "a last word" in seen.text
     assert "may or may not" in seen.text
-    await alive(rig)
+    await alive(rig, anew=True)
 
 
 async def test_a_result_of_100_megabytes_is_refused(rig: Rig) -> None:
     seen = await rig.call(hostile(), "huge")
     assert seen.is_error
     assert "more than 16 MiB" in seen.text
-    await alive(rig)
+    await alive(rig, anew=True)
 
 
 async def test_a_long_result_is_capped_and_kept(rig: Rig) -> None:
@@ -160,14 +162,14 @@ async def test_a_flood_of_messages_ends_the_connection(rig: Rig) -> None:
     seen = await rig.call(hostile(call_seconds=60), "flood")
     assert seen.is_error
     assert "over 2,000 messages" in seen.text
-    await alive(rig)
+    await alive(rig, anew=True)
 
 
 async def test_some_noise_is_borne_and_a_lot_of_it_is_not(rig: Rig) -> None:
     assert (await rig.call(hostile(), "noise")).text == "after the noise"
     seen = await rig.call(hostile(call_seconds=60), "endless_noise")
     assert "no MCP messages" in seen.text
-    await alive(rig)
+    await alive(rig, anew=True)
 
 
 @pytest.mark.parametrize(
@@ -252,9 +254,9 @@ async def test_it_sees_no_variable_of_the_worker_but_those_it_is_given(
     bare = (await rig.call(hostile(), "environment")).text
     assert "worker-secret" not in bare
     assert "token-value" not in bare
-    given = (
-        await rig.call(hostile(id="h2", env={"TOKEN": "env:MCP_TEST_TOKEN"}), "environment")
-    ).text
+    server = hostile(id="h2", env={"TOKEN": "env:MCP_TEST_TOKEN"})
+    await rig.record(server)
+    given = (await rig.call(server, "environment")).text
     # It has the value: that, and nothing else, is shown so.
     assert json.loads(given)["env"]["TOKEN"] == "[secret]"
     assert "token-value" not in given
@@ -325,7 +327,7 @@ async def test_an_idle_connection_is_closed_and_opened_again_when_needed(rig: Ri
     async with asyncio.timeout(20):
         while rig.pool.size:
             await asyncio.sleep(0.1)
-    await alive(rig)
+    await alive(rig, anew=True)
 
 
 async def test_a_call_on_a_dead_connection_is_not_lost_in_silence(rig: Rig) -> None:

@@ -7,6 +7,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from io_harness.activities.mcp.calls import ANEW
 from io_harness.activities.mcp.errors import NotStarted
 from io_harness.activities.tools.context import AsksNeeded
 from io_harness.workflows.mcp import McpTools
@@ -80,7 +81,7 @@ async def test_a_session_server_that_forgets_is_initialised_once_more(
         )
         assert (await rig.call(server, "ping")).text == "in s0"
         old.forget()
-        assert (await rig.call(server, "ping")).text == "in s1"
+        assert (await rig.call(server, "ping")).text == ANEW + "in s1"
         assert old.calls == 2
         assert {h.get("authorization") for h in old.headers} == {"Bearer abc"}
 
