@@ -74,7 +74,7 @@ async def test_after_a_worker_change_a_job_is_lost(
     job = job_of((await call("start_job", command=BEAT)).text)
     while not (root / "beat").exists():
         await asyncio.sleep(0.05)
-    with pytest.raises(JobLost, match="ran on another worker"):
+    with pytest.raises(JobLost, match="belongs to another worker"):
         JobTable(data_dir).get("run-1", job)
     with pytest.raises(JobLost, match="no job"):
         jobs.get("another-run", job)
