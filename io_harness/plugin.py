@@ -49,6 +49,7 @@ from io_harness.activities.shared_store import (
     SharingInterceptor,
     store_of,
 )
+from io_harness.activities.store import SnapshotStore
 from io_harness.activities.tools.base import AnyTool
 from io_harness.activities.tools.jobs import JobTable
 from io_harness.activities.tools.registry import ToolRegistry
@@ -140,9 +141,7 @@ class HarnessPlugin(SimplePlugin):
             workflows=_with_agent_run,
             activities=self._with_activities,
             workflow_runner=_passing_through,
-            interceptors=[SharingInterceptor(store)]
-            if isinstance(store, SharedSnapshotStore)
-            else None,
+            interceptors=_sharing(store),
             run_context=self._running,
         )
 
@@ -281,6 +280,10 @@ def _tuner() -> WorkerTuner:
 def _activity_name(function: Callable[..., Any]) -> str | None:
     definition = getattr(function, "__temporal_activity_definition", None)
     return definition.name if definition is not None else None
+
+
+def _sharing(store: SnapshotStore) -> list[SharingInterceptor] | None:
+    return [SharingInterceptor(store)] if isinstance(store, SharedSnapshotStore) else None
 
 
 def _with_agent_run(given: Sequence[type] | None) -> Sequence[type]:

@@ -74,3 +74,22 @@ def write_script(path: Path, *turns: Turn) -> str:
         expected = each.expected()
     path.write_text(yaml.safe_dump_all(documents, explicit_start=False))
     return str(path)
+
+
+def verdict(passes: bool, findings: str) -> Turn:
+    """A reviewer's reply."""
+    return turn(call("give_verdict", passes=passes, findings=findings))
+
+
+def write_review(path: Path, *replies: Turn, shows: tuple[str, ...] = ()) -> dict[str, object]:
+    """Write the recording of a reviewer, to whom each request is the first; returns the criterion.
+
+    Args:
+        shows: Pieces that must occur in each request.
+    """
+    rubric = "Each function has a docstring."
+    expect = [{"role": "user", "contains": [rubric, *shows]}]
+    turns = ({"expect": expect, "reply": each.reply()} for each in replies)
+    path.write_text(yaml.safe_dump_all([{"format": 1}, *turns]))
+    model = {"provider": "replay", "name": "reviewer", "base_url": str(path)}
+    return {"kind": "review", "rubric": rubric, "model": model}

@@ -12,6 +12,7 @@ from io_harness.workflows.contract import (
     FileEquals,
     JsonSchemaCheck,
     NoCheck,
+    ReviewCheck,
     TaskContract,
     TestsCheck,
 )
@@ -89,7 +90,7 @@ def _acts(check: Check | NoCheck, root: Path) -> tuple[tuple[Act, str | CommandL
             return (("read", check.path),)
         case AllOf() | AnyOf():
             return tuple(act for inner in check.checks for act in _acts(inner, root))
-        case JsonSchemaCheck() | NoCheck():
+        case JsonSchemaCheck() | ReviewCheck() | NoCheck():
             return ()
         case _:
             assert_never(check)

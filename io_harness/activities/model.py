@@ -24,6 +24,7 @@ from io_harness.workflows.payloads import (
     CompleteInput,
     Completion,
     ModelFailure,
+    Purpose,
     RunScope,
     TranscriptMark,
     Used,
@@ -48,6 +49,7 @@ from .providers.recording import RecordingError
 from .providers.registry import ModelConfigError, catalogue_of, provider_for
 from .providers.replay import record
 from .providers.safety import safe_parts
+from .review_request import review_request
 from .settings import Settings
 from .speaking import speaking
 from .telemetry.spans import ModelCall, model_call
@@ -162,7 +164,7 @@ class ModelActivities:
         attempt = _Call()
         async with _heartbeats(attempt):
             contract = await self._reader.contract(call.run)
-            model = attempt.model = contract.models[call.model]
+            model = attempt.model = contract.all_models[call.model]
             if call.spare is not None and not attempt.within(call.spare):
                 _stop_retries(attempt)
             with speaking(_workflow_id(), attempt.progress), model_call(call, model) as told:
@@ -179,7 +181,7 @@ class ModelActivities:
         attempt: _Call,
         told: ModelCall,
     ) -> Completion:
-        last = call.model + 1 == len(contract.models)
+        last = call.model + 1 >= len(contract.models)
         try:
             request = await self._request(call, contract, model)
             told.asked(request)
@@ -188,7 +190,7 @@ class ModelActivities:
                 provider = provider_for(model, self._settings, wire)
                 async with asyncio.timeout(model.options.seconds):
                     reply = await provider.complete(request, attempt.progress)
-            completion = self._completion(request, reply, attempt, model)
+            completion = self._completion(request, reply, attempt, model, call.purpose)
             told.replied(completion)
             if call.purpose == "turn":
                 self._reader.expect(completion.message)
@@ -209,13 +211,15 @@ class ModelActivities:
     async def _request(
         self, call: CompleteInput, contract: TaskContract, model: Model
     ) -> ModelRequest:
+        if call.purpose == "review":
+            return review_request(call, contract, model)
         messages = await self._reader.transcript(call.transcript)
         folding = call.purpose == "fold"
         if folding:
             messages = fold_request(messages)
         more = await self._run_tools(call.run) if self._run_tools else ()
         return ModelRequest(
-            turn=call.step - 1,
+            turn=call.step - 1 - call.reviews,
             model=model.name,
             system=system_prompt(contract),
             messages=messages,
@@ -240,7 +244,12 @@ class ModelActivities:
         return {blob: await self._read_blob(blob) for blob in sorted(blobs)}
 
     def _completion(
-        self, request: ModelRequest, reply: ModelReply, attempt: _Call, model: Model
+        self,
+        request: ModelRequest,
+        reply: ModelReply,
+        attempt: _Call,
+        model: Model,
+        purpose: Purpose,
     ) -> Completion:
         parts = safe_parts(reply, request)
         served_by = ModelRef(provider=model.provider, name=model.name)
@@ -259,7 +268,7 @@ class ModelActivities:
                 Failure.REPLY_TOO_LARGE,
                 f"the reply has {size} bytes, over the {COMPLETION_BYTES} that history takes",
             )
-        if self._settings.record is not None:
+        if self._settings.record is not None and purpose != "review":
             charged = dataclasses.replace(reply, cost_usd=completion.cost_usd)
             record(self._settings.record, request, charged, served_by)
         return completion

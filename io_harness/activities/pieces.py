@@ -90,6 +90,11 @@ class Pieces:
             with told():
                 source = given.base or given.work
                 contract = _contract(source, given.sandbox, given.verification)
+                if contract.reviews:
+                    raise failure(
+                        "NoReviewer",
+                        "verification: a review needs a run of the agent; use another kind",
+                    )
                 await strong_enough(contract)
                 await self._store.ready()
                 async with self._scratch() as (paths, lock):

@@ -13,6 +13,7 @@ from io_harness.workflows.contract import (
     FileEquals,
     JsonSchemaCheck,
     NoCheck,
+    ReviewCheck,
     TaskContract,
     TestsCheck,
     Verification,
@@ -119,6 +120,10 @@ def _holds(check: Verification) -> str:
             return f"{check.path} is exactly {check.text!r}"
         case JsonSchemaCheck():
             return f"the `answer` of `finish` is valid under {json.dumps(check.json_schema)}"
+        case ReviewCheck():
+            return (
+                f"another model, which sees the whole change as a diff, finds this: {check.rubric}"
+            )
         case AllOf():
             return "(" + " and ".join(_holds(c) for c in check.checks) + ")"
         case AnyOf():

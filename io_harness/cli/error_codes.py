@@ -256,6 +256,11 @@ _WORKSPACES = {
         "Verification was asked for, and the contract has neither criterion nor answer schema.",
         "Give the contract a `verification`.",
     ),
+    "NoReviewer": ErrorCode(
+        Exit.USAGE,
+        "A verification without a run has a review in it, and there is no agent's run to ask a model.",
+        "Take a criterion of another kind, or start a run.",
+    ),
     "LandConflict": ErrorCode(
         Exit.WORKSPACE,
         "The work is verified, but the source moved meanwhile and the change doesn't merge.",

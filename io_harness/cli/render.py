@@ -256,11 +256,15 @@ def _names(tools: Iterable[ToolDefinition | McpTool]) -> str:
     return ", ".join(tool.name for tool in tools) or "none"
 
 
+_PURPOSES = {"fold": "folds the transcript", "review": "reviews the change"}
+"""Of model calls that are no turn of the agent's."""
+
+
 def _model(step: trace.ModelStep) -> RenderableType:
     completion = step.completion
     usage = completion.usage
     words = " ".join(completion.message.text.split())
-    what = "folds the transcript" if step.purpose == "fold" else words or "(no words)"
+    what = _PURPOSES.get(step.purpose) or words or "(no words)"
     cost = "" if completion.cost_usd is None else f" · {completion.cost_usd:.4f} USD"
     note = f"{usage.total:,} tokens{cost}"
     line = _line(f"step {step.step}", what, step, note=note)

@@ -1,16 +1,13 @@
 """`io-harness run`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from .command import runs as runs_async
 from .command import shows_a_run
 from .exits import CommandFailed, Exit
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
 
 Approvals = Literal["prompt", "approve", "deny"]
 
@@ -82,19 +79,7 @@ async def run(
 
     if contract is None and goal is None:
         raise CommandFailed(Exit.USAGE, "give a CONTRACT file, or --goal and --verify")
-    flags: dict[str, JsonValue] = {}
-    if goal is not None:
-        flags["goal"] = goal
-    if verify is not None:
-        flags["verification"] = {"kind": "command", "run": verify}
-    if workspace is not None:
-        flags["workspace"] = {"kind": "directory", "path": workspace}
-    if model is not None:
-        flags["model"] = task.model_fields(model)
-    if policy is not None:
-        flags["policy"] = policy
-    if land is not None:
-        flags["landing"] = task.landing_fields(land)
+    flags = task.flag_fields(goal, verify, workspace, model, policy, land)
     ready = task.build(contract, flags, settings)
 
     from .running import Shown, Start, start_and_follow, start_and_leave

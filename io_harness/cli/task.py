@@ -88,6 +88,35 @@ def build(
     return contract_from(merged, where, origins)
 
 
+def flag_fields(
+    goal: str | None,
+    verify: str | None,
+    workspace: str | None,
+    model: str | None,
+    policy: str | None,
+    land: str | None,
+) -> dict[str, JsonValue]:
+    """The contract's fields that options of `run` give; None where an option is absent.
+
+    Raises:
+        ContractError: a model or a landing is not written as it must be.
+    """
+    fields: dict[str, JsonValue] = {}
+    if goal is not None:
+        fields["goal"] = goal
+    if verify is not None:
+        fields["verification"] = {"kind": "command", "run": verify}
+    if workspace is not None:
+        fields["workspace"] = {"kind": "directory", "path": workspace}
+    if model is not None:
+        fields["model"] = model_fields(model)
+    if policy is not None:
+        fields["policy"] = policy
+    if land is not None:
+        fields["landing"] = landing_fields(land)
+    return fields
+
+
 def model_fields(text: str) -> dict[str, JsonValue]:
     """`provider/name` as the contract's section."""
     provider, slash, name = text.partition("/")

@@ -22,6 +22,8 @@ class Chapter:
     @property
     def prompt(self) -> str:
         """What the model was sent for this call, in terms of what stands above it."""
+        if self.model is not None and self.model.purpose == "review":
+            return "The goal, the rubric and the diff, and nothing else of the run."
         if self.before is None:
             return "The system prompt, the tools and the first message."
         called = [call.name for call in self.before.completion.message.calls]

@@ -148,6 +148,17 @@ class AnyOf(Strict):
     checks: Annotated[tuple["Check", ...], Field(min_length=1)]
 
 
+class ReviewCheck(Strict):
+    """Passes when another model finds that the change keeps to the rubric. It is shown goal,
+    constraints, rubric and diff, and no word of the agent's. It is asked when all else has passed, so
+    it stands alone or directly in an `all_of` that is the whole criterion."""
+
+    kind: Literal["review"] = "review"
+    rubric: Annotated[NonEmpty, Field(max_length=20_000)]
+    model: "Model"
+    """Never one that does the work."""
+
+
 class NoCheck(Strict):
     """No criterion: the run ends as `finished`, not as `success`."""
 
@@ -155,7 +166,14 @@ class NoCheck(Strict):
 
 
 Check = Annotated[
-    CommandCheck | TestsCheck | FileContains | FileEquals | JsonSchemaCheck | AllOf | AnyOf,
+    CommandCheck
+    | TestsCheck
+    | FileContains
+    | FileEquals
+    | JsonSchemaCheck
+    | ReviewCheck
+    | AllOf
+    | AnyOf,
     Field(discriminator="kind"),
 ]
 Verification = Annotated[
@@ -164,6 +182,7 @@ Verification = Annotated[
     | FileContains
     | FileEquals
     | JsonSchemaCheck
+    | ReviewCheck
     | AllOf
     | AnyOf
     | NoCheck,
@@ -413,10 +432,45 @@ class TaskContract(Strict):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _reviewers_are_others(self) -> Self:
+        if _reviews_in(self.verification) != len(self.reviews):
+            raise ValueError(
+                "verification: a review can't be in an 'any_of' or deeper than an 'all_of' that is the "
+                "whole criterion, for it is asked when all else has passed; move it there"
+            )
+        kinds = (kind.model for kind in self.agents.values())
+        authors = {(m.provider, m.name) for m in (*self.models, *kinds) if m is not None}
+        for review in self.reviews:
+            if (review.model.provider, review.model.name) in authors:
+                raise ValueError(
+                    f"verification: {review.model.provider}/{review.model.name} does the work, and "
+                    "can't review it; name another model"
+                )
+        return self
+
     @property
     def models(self) -> tuple[Model, ...]:
         """The chain, first choice first."""
         return (self.model, *self.fallbacks)
+
+    @property
+    def reviews(self) -> tuple[ReviewCheck, ...]:
+        """The criterion's, in its order."""
+        whole = self.verification
+        parts = whole.checks if isinstance(whole, AllOf) else (whole,)
+        return tuple(part for part in parts if isinstance(part, ReviewCheck))
+
+    @property
+    def all_models(self) -> tuple[Model, ...]:
+        """The chain, and after it the model of each review."""
+        return (*self.models, *(review.model for review in self.reviews))
+
+
+def _reviews_in(check: Verification) -> int:
+    if isinstance(check, AllOf | AnyOf):
+        return sum(_reviews_in(part) for part in check.checks)
+    return isinstance(check, ReviewCheck)
 
 
 def contract_schema() -> dict[str, Any]:

@@ -38,7 +38,7 @@ def derive(parent: TaskContract, task: AgentTask, ledger: Ledger, share: Share) 
         for narrowing in (kind.policy if kind else None, task.policy):
             if narrowing is not None:
                 policy = policy.contain(policy_of(_POLICY.validate_python(narrowing)))
-        return TaskContract.model_validate(
+        contract = TaskContract.model_validate(
             {
                 **{name: getattr(parent, name) for name in parent.model_fields_set},
                 "goal": _goal(task, kind),
@@ -56,6 +56,11 @@ def derive(parent: TaskContract, task: AgentTask, ledger: Ledger, share: Share) 
         )
     except ValidationError as error:
         raise AgentRefused(describe_errors(error)) from None
+    if contract.reviews:
+        raise AgentRefused(
+            "verification: a review names a model to ask, which is for people to say; use another kind"
+        )
+    return contract
 
 
 def _kind(parent: TaskContract, task: AgentTask) -> NamedAgent | None:

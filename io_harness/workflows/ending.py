@@ -15,6 +15,7 @@ from .own_tools import FINISH, FinishArgs
 from .payloads import Grant, LandInput, NeedsApproval, ReleaseInput, VerifyInput
 from .publish import publish
 from .result import (
+    CheckReport,
     LandConflict,
     Landed,
     LandReport,
@@ -23,6 +24,7 @@ from .result import (
     RunResult,
     VerificationReport,
 )
+from .review import reviewed
 from .state import RunState
 
 _UNREAD = Observation(
@@ -60,7 +62,7 @@ async def judge(state: RunState, claim: FinishArgs, call: ToolCall | None) -> No
         case "errored" | "failed" if again and _did_not_run(report):
             raise RunEnded(
                 Outcome.ESCALATED,
-                f"the criterion could not run, twice: {report.checks[0].summary}",
+                f"the criterion could not run, twice: {_unpassed(report).summary}",
                 code="CriterionErrored",
             )
         case "errored" | "failed":
@@ -82,6 +84,10 @@ def _did_not_run(report: VerificationReport) -> bool:
     cause and mend it; twice in a row it would burn the budget."""
     missing = any(c.verdict == "failed" and c.exit_code in (126, 127) for c in report.checks)
     return report.verdict == "errored" or missing
+
+
+def _unpassed(report: VerificationReport) -> CheckReport:
+    return next(check for check in report.checks if check.verdict != "passed")
 
 
 async def _verify(state: RunState, claim: FinishArgs) -> VerificationReport:
@@ -108,8 +114,10 @@ async def _verify(state: RunState, claim: FinishArgs) -> VerificationReport:
             f"verification could not run: {failure_text(error)}",
             code=failure_code(error),
         ) from error
-    state.activity = "working"
     state.count(report.egress)
+    if report.verdict == "passed" and state.contract.reviews:
+        report = await reviewed(state, report)
+    state.activity = "working"
     return report
 
 

@@ -122,20 +122,28 @@ class TranscriptMark(Record):
     digest: str
 
 
+Purpose = Literal["turn", "fold", "review"]
+
+
 class CompleteInput(Record):
     """Asks for the message that follows `transcript`, which the activity reads by query."""
 
     run: RunScope
     step: int
-    purpose: Literal["turn", "fold"] = unwritten("turn")
-    """fold: summarise the transcript instead of going on with it; no tool is offered."""
+    purpose: Purpose = unwritten("turn")
+    """fold: summarise the transcript instead of going on with it; no tool is offered. review: judge
+    `change`; the transcript is not read."""
     transcript: TranscriptMark
     model: int
-    """Index in the contract's chain of models."""
+    """Index in the contract's chain of models, after which come the models of its reviews."""
     max_output_tokens: int
     spare: Share | None = None
     """What failed attempts may use before the next one could pass the budget. None: as they like, in
     a call of an earlier release."""
+    reviews: int = unwritten(0)
+    """How many of the run's model calls before this one were reviews."""
+    change: str = unwritten("")
+    """For a review: the whole diff."""
 
 
 class Completion(Record):

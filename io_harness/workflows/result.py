@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from .egress import EgressCount
 from .messages import ModelRef
-from .model import Record
+from .model import Record, unwritten
 from .rules import Rule
 
 
@@ -113,6 +113,8 @@ class VerificationReport(Record):
     """The commit that was verified."""
     egress: tuple[EgressCount, ...] = ()
     """Connections that were wanted meanwhile."""
+    change: str = unwritten("")
+    """The whole diff, where a model is to review it next. A run's result has none."""
 
 
 class FileChange(Record):

@@ -58,6 +58,7 @@ class Carried(Record):
     asked_budget: bool = False
     lineage: Lineage | None = None
     published: str | None = None
+    reviews: int = 0
 
 
 @dataclass
@@ -105,6 +106,8 @@ class RunState:
     waiting_since: float = 0
     published: str | None = None
     """State that the search attributes tell of."""
+    reviews: int = 0
+    """Model calls so far that were reviews."""
     activity: str = "preparing"
     """What the run does now, for people."""
 
@@ -143,6 +146,7 @@ class RunState:
                 known={child.id: child for child in carried.agents}, started=carried.agents_started
             ),
             published=carried.published,
+            reviews=carried.reviews,
             activity="working",
         )
 
@@ -177,6 +181,7 @@ class RunState:
             asked_budget=self.asked_budget,
             lineage=self.lineage,
             published=self.published,
+            reviews=self.reviews,
         )
 
     @property

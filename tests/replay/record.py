@@ -30,7 +30,7 @@ from tests.fakes.provider import FakeProvider
 from tests.fakes.script import Call, Fail, Say
 from tests.integration.conftest import BROKEN, TEST, VERIFY, Handle
 from tests.integration.mcp.test_runs import hostile
-from tests.scripted import Turn, call, turn, write_script
+from tests.scripted import Turn, call, turn, verdict, write_review, write_script
 
 HISTORIES = Path(__file__).parent / "histories"
 
@@ -171,6 +171,16 @@ async def mcp(client: Client, folder: Path) -> Handle:
     return await start(client, folder, "mcp", tools, fix(), finish(), mcp_servers=[hostile()])
 
 
+async def reviewed(client: Client, folder: Path) -> Handle:
+    """Another model finds fault, and then none."""
+    again = turn(call("edit_file", path="calc.py", old="b):", new='b):\n    """The sum."""'))
+    found = (verdict(False, "add has none"), verdict(True, "add has one"))
+    review = write_review(folder / "reviewer.yaml", *found)
+    claim = turn(call("finish", summary="add adds now", fails=True))
+    turns = (fix(), claim, again, finish())
+    return await start(client, folder, "reviewed", *turns, verification=review)
+
+
 async def tree(
     client: Client, folder: Path, name: str, agent: Sequence[Turn], *turns: Turn, **more: object
 ) -> Handle:
@@ -257,7 +267,7 @@ MAKE = {
     make.__name__: make
     for make in (
         demo, approval, budget, cancelled, continued, question, expired, side_by_side, landing,
-        fallback, folded, mcp, agents, detached, cancelled_tree, messages, sub_agent,
+        reviewed, fallback, folded, mcp, agents, detached, cancelled_tree, messages, sub_agent,
     )
 }  # fmt: skip
 """One per capability."""

@@ -18,14 +18,14 @@ _FREE = Price(input=Decimal(0), output=Decimal(0))
 
 
 def check_models(contract: TaskContract, settings: Settings) -> tuple[Price | None, ...]:
-    """Prices of the contract's models, first choice first; None where one is not known.
+    """Prices of all the contract's models, as it lists them; None where one is not known.
 
     Raises:
         ApplicationError: not retryable, of type UnknownProvider, MissingBaseUrl, MissingCredential,
             ProviderDenied (the policy denies its host), UnknownPrice (there is a budget in USD), or
             BadRecording. The message says what to do.
     """
-    return tuple(_check(model, contract, settings) for model in contract.models)
+    return tuple(_check(model, contract, settings) for model in contract.all_models)
 
 
 def _check(model: Model, contract: TaskContract, settings: Settings) -> Price | None:

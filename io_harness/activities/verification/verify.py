@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
+from pydantic_core import to_json
+
 from io_harness.activities.failure import failure
 from io_harness.activities.network import OpenNetwork, nowhere
 from io_harness.activities.settings import Settings
@@ -16,6 +18,7 @@ from io_harness.workflows.contract import (
     FileEquals,
     JsonSchemaCheck,
     NoCheck,
+    ReviewCheck,
     TaskContract,
     TestsCheck,
     Verification,
@@ -29,6 +32,9 @@ from .content import check_file
 
 Verdict = Literal["passed", "failed", "errored"]
 
+REVIEWED_BYTES = 96 * 1024
+"""Of a diff, as JSON. It is in history with the report and again with each review."""
+
 
 async def verify(
     contract: TaskContract,
@@ -37,7 +43,8 @@ async def verify(
     store: SnapshotStore,
     network: OpenNetwork = nowhere,
 ) -> VerificationReport:
-    """Judge the snapshot `given.head` and the answer by the contract's criterion.
+    """Judge the snapshot `given.head` and the answer by the contract's criterion, but for its reviews:
+    a passed report holds the change for them.
 
     Raises:
         ApplicationError: NothingToVerify; or the checkout could not be made.
@@ -53,15 +60,37 @@ async def verify(
         verdicts.append(reports[-1].verdict)
     if not verdicts:
         raise failure("NothingToVerify", "the contract has no criterion and no output_schema")
-    return VerificationReport(
+    report = VerificationReport(
         verdict=all_verdict(verdicts), checks=tuple(reports), snapshot=given.head
     )
+    if report.verdict == "passed" and contract.reviews:
+        return await _for_review(report, given, store)
+    return report
+
+
+async def _for_review(
+    report: VerificationReport, given: VerifyInput, store: SnapshotStore
+) -> VerificationReport:
+    """The report with the change. A part of one says nothing about the whole: what is too large to be
+    shown is not passed."""
+    change, omitted = await store.diff(given.base, given.head, REVIEWED_BYTES)
+    size = len(to_json(change)) + omitted
+    if size <= REVIEWED_BYTES:
+        return report.model_copy(update={"change": change})
+    too_large = CheckReport(
+        kind="review",
+        verdict="failed",
+        summary=f"the diff has {size:,} bytes, and a review is shown {REVIEWED_BYTES:,} at most",
+    )
+    return report.model_copy(update={"verdict": "failed", "checks": (*report.checks, too_large)})
 
 
 async def _judge(check: Check, bench: Bench, reports: list[CheckReport]) -> Verdict:
     """Run a criterion and append a report for each of its parts that ran. `all_of` runs every part,
     so that the agent hears of all that is wrong; `any_of` stops at the first that passes."""
     match check:
+        case ReviewCheck():
+            return "passed"  # as far as can be said here
         case AllOf():
             return all_verdict([await _judge(part, bench, reports) for part in check.checks])
         case AnyOf():

@@ -13,6 +13,7 @@ SERVERS = (
     {"id": "web", "kind": "http", "url": "http://x.example/"},
 )
 READER = {"role": "You read.", "tools": ["read_file", "write_file"], "mcp_servers": ["git"]}
+OTHER = {"provider": "openai-compatible", "name": "x", "base_url": "http://127.0.0.1:1/v1"}
 SHARE = Share(tokens=1_000)
 
 
@@ -87,6 +88,10 @@ def test_depth_counts_down() -> None:
         ({"model": "openai/x"}, "has no 'openai/x'; it has replay/m"),
         ({"verification": {"kind": "hope"}}, "hope"),
         ({"policy": "permissive"}, "permissive"),
+        (
+            {"verification": {"kind": "review", "rubric": "r", "model": OTHER}},
+            "names a model to ask",
+        ),
     ],
 )
 def test_a_task_that_cannot_be_is_refused(task: dict[str, object], said: str) -> None:
