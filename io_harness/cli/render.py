@@ -15,7 +15,7 @@ from io_harness.workflows.approvals import PendingApproval
 from io_harness.workflows.briefing import ToolDefinition
 from io_harness.workflows.egress import EgressCount
 from io_harness.workflows.mcp import McpTool, McpTools
-from io_harness.workflows.messages import ToolCall
+from io_harness.workflows.messages import AssistantMessage, ToolCall
 from io_harness.workflows.own_tools import plan_of
 from io_harness.workflows.payloads import ApprovalRequest, NeedsApproval, ToolDone, WouldAct
 from io_harness.workflows.result import (
@@ -28,6 +28,7 @@ from io_harness.workflows.result import (
     Spend,
     VerificationReport,
 )
+from io_harness.workflows.review_prompt import verdict_of
 
 _DETAIL_LINES = 12
 _INDENT = 12
@@ -256,20 +257,30 @@ def _names(tools: Iterable[ToolDefinition | McpTool]) -> str:
     return ", ".join(tool.name for tool in tools) or "none"
 
 
-_PURPOSES = {"fold": "folds the transcript", "review": "reviews the change"}
-"""Of model calls that are no turn of the agent's."""
-
-
 def _model(step: trace.ModelStep) -> RenderableType:
     completion = step.completion
     usage = completion.usage
     words = " ".join(completion.message.text.split())
-    what = _PURPOSES.get(step.purpose) or words or "(no words)"
+    what, details = words or "(no words)", list[str]()
+    match step.purpose:
+        case "fold":
+            what = "folds the transcript"
+        case "review":
+            what, details = _reviewed(completion.message)
     cost = "" if completion.cost_usd is None else f" · {completion.cost_usd:.4f} USD"
     note = f"{usage.total:,} tokens{cost}"
     line = _line(f"step {step.step}", what, step, note=note)
-    plans = [plan for call in completion.message.calls if (plan := plan_of(call))]
-    return Group(line, *(_Detail(plan.markdown()) for plan in plans)) if plans else line
+    plans = (plan_of(call) for call in completion.message.calls)
+    details += [plan.markdown() for plan in plans if plan]
+    return Group(line, *map(_Detail, details)) if details else line
+
+
+def _reviewed(reply: AssistantMessage) -> tuple[str, list[str]]:
+    """A reviewer's verdict and what it found."""
+    given = verdict_of(reply)
+    if isinstance(given, str):
+        return f"review: {given}", []
+    return f"review: {'passed' if given.passes else 'failed'}", [given.findings]
 
 
 def _tool(step: trace.ToolStep, *, verbose: bool) -> RenderableType:

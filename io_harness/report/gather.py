@@ -136,7 +136,9 @@ class Report:
 
     @property
     def verification(self) -> VerificationReport | None:
-        """The last one."""
+        """The last one. Only the run's result has its reviews, which are model calls."""
+        if self.result is not None and self.result.verification is not None:
+            return self.result.verification
         return self.verifications[-1].report if self.verifications else None
 
     @property

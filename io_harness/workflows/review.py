@@ -1,13 +1,8 @@
 """Criteria that another model judges: asked when all else has passed."""
 
-from pydantic import ValidationError
-
-from .describe import describe_errors
-from .messages import ToolCall
 from .model_call import ContextOverflow, call_reviewer
-from .payloads import Completion
 from .result import CheckReport, VerificationReport
-from .review_prompt import VERDICT, VerdictArgs
+from .review_prompt import verdict_of
 from .state import RunState
 
 
@@ -36,7 +31,7 @@ async def _review(state: RunState, index: int, change: str) -> CheckReport:
         completion = await call_reviewer(state, index, change)
     except ContextOverflow:
         return _errored(f"the change doesn't fit the context window of {name}")
-    given = _verdict(completion)
+    given = verdict_of(completion.message)
     if isinstance(given, str):
         return _errored(f"{name} {given}")
     state.clock()
@@ -47,17 +42,6 @@ async def _review(state: RunState, index: int, change: str) -> CheckReport:
         detail=given.findings,
         seconds=round(state.ledger.spend.working_seconds - begun, 3),
     )
-
-
-def _verdict(completion: Completion) -> VerdictArgs | str:
-    """What was said by the tool for it, or why that can't be used."""
-    calls = [call for call in completion.message.calls if call.name == VERDICT]
-    if len(calls) != 1 or not isinstance(calls[0], ToolCall):
-        return f"gave {len(calls) or 'no'} verdicts by {VERDICT}, where one was asked for"
-    try:
-        return VerdictArgs.model_validate(calls[0].arguments)
-    except ValidationError as error:
-        return f"gave a verdict that can't be used: {describe_errors(error)}"
 
 
 def _errored(summary: str) -> CheckReport:

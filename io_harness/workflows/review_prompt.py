@@ -2,9 +2,11 @@
 
 import hashlib
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from .contract import TaskContract
+from .describe import describe_errors
+from .messages import AssistantMessage, ToolCall
 from .model import Strict
 
 VERDICT = "give_verdict"
@@ -45,3 +47,14 @@ def review_prompt(contract: TaskContract, review: int, change: str) -> str:
             f"The change, between two lines that say {fence}:\n{fence}\n{change}\n{fence}",
         )
     )
+
+
+def verdict_of(reply: AssistantMessage) -> VerdictArgs | str:
+    """What a reviewer said by the tool for it, or why that can't be used."""
+    calls = [call for call in reply.calls if call.name == VERDICT]
+    if len(calls) != 1 or not isinstance(calls[0], ToolCall):
+        return f"gave {len(calls) or 'no'} verdicts by {VERDICT}, where one was asked for"
+    try:
+        return VerdictArgs.model_validate(calls[0].arguments)
+    except ValidationError as error:
+        return f"gave a verdict that can't be used: {describe_errors(error)}"
