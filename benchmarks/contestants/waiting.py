@@ -31,7 +31,7 @@ async def run(task: Task) -> Report:
         meter = Meter()
         handles = await _each(task.urls, lambda url: _start(client, task, url))
         async with asyncio.timeout(_PATIENCE):
-            while await _waiting(client) < len(handles):  # noqa: ASYNC110 - only the server knows
+            while await _settled(client) < len(handles):  # noqa: ASYNC110 - only the server knows
                 await asyncio.sleep(1)
         held = resident_mib()
         # All are asked what they wait for before the first one goes on: then the worker is busy.
@@ -43,8 +43,10 @@ async def run(task: Task) -> Report:
         return report.model_copy(update={"held_mib": held, "approved_seconds": seconds})
 
 
-async def _waiting(client: Client) -> int:
-    return (await client.count_workflows("HarnessState = 'waiting'")).count
+async def _settled(client: Client) -> int:
+    """How many runs wait, or have ended without."""
+    found = "HarnessState = 'waiting' OR ExecutionStatus != 'Running'"
+    return (await client.count_workflows(found)).count
 
 
 async def _start(client: Client, task: Task, url: str) -> Handle:

@@ -24,6 +24,7 @@ from typing import Literal, get_args
 
 from temporalio.client import WorkflowFailureError
 
+from io_harness.workflows.agent_run import AgentRun
 from io_harness.workflows.contract import TaskContract
 from io_harness.workflows.result import Outcome, RunResult
 from tests.integration.conftest import BROKEN, FIXED, TEST, Handle
@@ -106,24 +107,35 @@ class Marked:
         return found
 
     async def kill(self, run: Handle) -> None:
-        """Kill each place's process as often as the case says, in the order in which they live. The
-        server, which lives all the time, in a call."""
+        """Kill each place's process as often as the case says, in the order in which they live."""
         for place, times in self.case.kills.items():
+            if place == "MCP server":
+                await self._kill_server(run, times)
+                continue
             killed: set[int] = set()
             while len(killed) < times:
                 await asyncio.sleep(0.05)
-                if place == "MCP server" and not await in_command(run):
-                    continue
                 for pid in set(self.pids(place)) - killed:
                     os.kill(pid, signal.SIGKILL)
                     killed.add(pid)
+
+    async def _kill_server(self, run: Handle, calls: int) -> None:
+        """The server lives all the time: kill it in each of the first calls, and again where that came
+        before the call did, and another was started for it."""
+        while (await run.query(AgentRun.status)).step <= calls:
+            if pids := self.pids("MCP server") if await in_command(run) else ():
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
+                await asyncio.sleep(1)  # what was killed is seen, and the next step begins
+            await asyncio.sleep(0.05)
 
     def turns(self) -> list[Turn]:
         killed = self.line("command")
         return [
             *(
-                turn(call("mcp__h__hang", fails=True, shows=("h: ",)))
-                for _ in range(self.case["MCP server"])
+                # Told apart, for the same call again and again would bring a nudge.
+                turn(call("mcp__h__hang", fails=True, shows=("h: ",), call=number))
+                for number in range(self.case["MCP server"])
             ),
             turn(call("mcp__h__ok", shows=(("anew",) if self.case["MCP server"] else ()))),
             *(

@@ -85,6 +85,9 @@ class ProviderWires:
         if reach is None:
             yield self._plain
             return
+        # Before the call: what goes wrong in it then costs nothing.
+        for idle in self._taken():
+            await idle.wire.aclose()
         key = (run_key, reach.target)
         kept = self._kept.get(key)
         if kept is None or kept.judge != reach.judge:
@@ -96,12 +99,11 @@ class ProviderWires:
         finally:
             kept.users -= 1
             kept.used = time.monotonic()
-            await self._close_idle()
 
     async def aclose(self) -> None:
-        for kept in self._kept.values():
+        while self._kept:
+            _, kept = self._kept.popitem()
             await kept.wire.aclose()
-        self._kept.clear()
         await self._plain.aclose()
 
     def _make(self, run_key: str, reach: Reach) -> Wire:
@@ -113,9 +115,13 @@ class ProviderWires:
         resolver = self._network.proxy.resolver
         return Wire(EgressTransport(session, resolver, verify=self._trust, limits=limits))
 
-    async def _close_idle(self) -> None:
+    def _taken(self) -> list[_Kept]:
+        """Those that nobody uses and that are too many or too old, out of the table: while one is
+        closed, other calls begin and end."""
         now = time.monotonic()
         idle = [key for key, kept in self._kept.items() if not kept.users]
-        for place, key in enumerate(idle):
-            if len(idle) - place > _KEPT or now - self._kept[key].used > _IDLE_SECONDS:
-                await self._kept.pop(key).wire.aclose()
+        return [
+            self._kept.pop(key)
+            for place, key in enumerate(idle)
+            if len(idle) - place > _KEPT or now - self._kept[key].used > _IDLE_SECONDS
+        ]
