@@ -24,7 +24,6 @@ from io_harness.workflows.payloads import (
     CompleteInput,
     Completion,
     ModelFailure,
-    Purpose,
     RunScope,
     TranscriptMark,
     Used,
@@ -190,7 +189,9 @@ class ModelActivities:
                 provider = provider_for(model, self._settings, wire)
                 async with asyncio.timeout(model.options.seconds):
                     reply = await provider.complete(request, attempt.progress)
-            completion = self._completion(request, reply, attempt, model, call.purpose)
+            completion = self._completion(request, reply, attempt, model)
+            if call.purpose != "review":
+                self._record(request, reply, completion)
             told.replied(completion)
             if call.purpose == "turn":
                 self._reader.expect(completion.message)
@@ -244,12 +245,7 @@ class ModelActivities:
         return {blob: await self._read_blob(blob) for blob in sorted(blobs)}
 
     def _completion(
-        self,
-        request: ModelRequest,
-        reply: ModelReply,
-        attempt: _Call,
-        model: Model,
-        purpose: Purpose,
+        self, request: ModelRequest, reply: ModelReply, attempt: _Call, model: Model
     ) -> Completion:
         parts = safe_parts(reply, request)
         served_by = ModelRef(provider=model.provider, name=model.name)
@@ -268,10 +264,13 @@ class ModelActivities:
                 Failure.REPLY_TOO_LARGE,
                 f"the reply has {size} bytes, over the {COMPLETION_BYTES} that history takes",
             )
-        if self._settings.record is not None and purpose != "review":
-            charged = dataclasses.replace(reply, cost_usd=completion.cost_usd)
-            record(self._settings.record, request, charged, served_by)
         return completion
+
+    def _record(self, request: ModelRequest, reply: ModelReply, completion: Completion) -> None:
+        """Keep a turn for the provider `replay`, where the worker is told to."""
+        if self._settings.record is not None:
+            charged = dataclasses.replace(reply, cost_usd=completion.cost_usd)
+            record(self._settings.record, request, charged, completion.message.served_by)
 
 
 @asynccontextmanager

@@ -165,18 +165,7 @@ class NoCheck(Strict):
     kind: Literal["none"] = "none"
 
 
-Check = Annotated[
-    CommandCheck
-    | TestsCheck
-    | FileContains
-    | FileEquals
-    | JsonSchemaCheck
-    | ReviewCheck
-    | AllOf
-    | AnyOf,
-    Field(discriminator="kind"),
-]
-Verification = Annotated[
+_AnyCheck = (
     CommandCheck
     | TestsCheck
     | FileContains
@@ -185,9 +174,9 @@ Verification = Annotated[
     | ReviewCheck
     | AllOf
     | AnyOf
-    | NoCheck,
-    Field(discriminator="kind"),
-]
+)
+Check = Annotated[_AnyCheck, Field(discriminator="kind")]
+Verification = Annotated[_AnyCheck | NoCheck, Field(discriminator="kind")]
 
 
 # --- budget, model --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import hashlib
 
 from pydantic import Field, ValidationError
 
+from .briefing import first_message
 from .contract import TaskContract
 from .describe import describe_errors
 from .messages import AssistantMessage, ToolCall
@@ -36,13 +37,12 @@ def review_prompt(contract: TaskContract, review: int, change: str) -> str:
         review: Which one, counted from 0.
         change: A unified diff.
     """
-    asked = "".join(f"\n- {each}" for each in contract.constraints)
+    asked = first_message(contract.goal, contract.constraints, None)
     # Nothing in the diff can look like its end: it would have to hold its own digest.
     fence = f"===== {hashlib.sha256(change.encode()).hexdigest()[:16]} ====="
     return "\n\n".join(
         (
-            f"What was asked for:\n{contract.goal}",
-            *((f"It was to keep to this:{asked}",) if asked else ()),
+            f"What was asked for:\n{asked}",
             f"The rubric:\n{contract.reviews[review].rubric}",
             f"The change, between two lines that say {fence}:\n{fence}\n{change}\n{fence}",
         )
